@@ -4,42 +4,41 @@
  *   count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT]
  *                      [--places FILE] kmem|kmalloc|malloc|resize
  *
- * Times of a few nanoseconds depend on the machine, its clock and its neighbours; instructions don't, so they can be counted in
- * CI. The program runs itself again with the library preloaded, one thread, objects of 64 bytes, and single-steps that process
- * by ptrace. It counts from the first instruction of each of the two functions to its return, that included: neither the caller's
- * call nor its jump through the procedure linkage table. Whatever the functions call is counted.
+ * Times of a few nanoseconds depend on the machine, its clock and its neighbours. Instructions don't, so they can be counted in
+ * CI. The program runs itself again with the library preloaded, one thread and objects of 64 bytes, and single-steps that
+ * process by ptrace. It counts from the first instruction of a function to its return, whatever the function calls included. The
+ * caller's call and its jump through the procedure linkage table are not counted.
  *
  *   kmem      kmem_cache_alloc and kmem_cache_free (slabyard/kmem.h)
  *   kmalloc   kmalloc and kfree
- *   malloc    malloc and free: of whatever library, or of the system without --preload
- *   resize    realloc and malloc_usable_size of one object all the time, which stays where it is
+ *   malloc    malloc and free: the library's, or the system's without --preload
+ *   resize    realloc and malloc_usable_size, of one object that stays where it is
  *
- * Without --fill: one object, allocated and freed again and again; after a thousand pairs unwatched, a hundred are counted.
- * Printed are the medians of both functions and their sum, the pair. With --fill: so many objects are allocated, then freed in
- * the order of allocation, in reverse, or shuffled; once unwatched, then watched: every eleventh call, as each instruction
- * costs microseconds. Eleven divides no number of objects that slabs or arrays usually hold, nor of calls from one look at the
- * clock to the next (core/here.h), so calls that fill or empty one, or look, are watched as often as they occur. Printed are
- * the means of both functions, and their sum. With --foreign it is another thread that allocates them, unwatched, and then
- * waits; this one, which allocates nothing, frees them.
+ * Pairs, without --fill: one object is allocated and freed again and again, a thousand times unwatched, then a hundred times
+ * counted. Printed are the medians of both functions and their sum.
  *
- * With --places, which is for pairs: FILE gets a line for each instruction that ran in those calls that took the printed number
- * of them: "alloc" or "free", how many bytes the instruction lies behind the first one of the function that allocates, and how
- * often it ran in a call.
+ * --fill: COUNT objects are allocated, then freed in the order of allocation, in reverse, or shuffled: once unwatched, then
+ * watched. A step takes microseconds, so only every eleventh call is watched. Eleven divides no usual number of objects in a
+ * slab or an array, nor of calls from one look at the clock to the next (core/here.h). So calls that fill or empty a slab, or
+ * look at the clock, are watched as often as they occur. Printed are the means of both functions and their sum. With --foreign
+ * another thread allocates the objects, unwatched, and then waits; the watched thread only frees.
  *
- * The environment passes on to the library: SLABYARD=slab:batchcount=16 count-instructions --preload libslabyard.so kmalloc.
- * Status: 0; 1 when the sum is more than --at-most allows; 2 wrong usage, no such function in the library, or FILE can't be
- * written; 77 when this machine lets nobody trace.
+ * --places, with pairs: FILE gets a line for each instruction in the calls that took the printed number of them: "alloc" or
+ * "free", the instruction's distance in bytes from the start of the allocating function, and how often it ran in a call.
  *
- * Time. The traced process is a thousand times slower than one that nobody steps through, so what a library does once a second
- * would come far too often. So while it fills and drains, each look at its clock finds that LOOK_NS later than the one before.
+ * The library sees the environment: SLABYARD=slab:batchcount=16 count-instructions --preload libslabyard.so kmalloc.
+ * Exit status: 0; 1 the sum is above --at-most; 2 wrong usage, no such function in the library, or FILE cannot be written;
+ * 77 this machine allows no tracing.
  *
- * The traced process stops itself before each call that is to be watched, and tells by a pipe where the functions are.
+ * Time. The traced process is a thousand times slower than usual, so work that a library does once a second would come far too
+ * often. While it fills and drains, each look at the clock therefore finds it LOOK_NS later than the look before.
+ *
+ * Protocol. The traced process writes the addresses of both functions into a pipe, and stops itself before each watched call.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -56,6 +55,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "programs/options.h"
+
 #define SIZE ((size_t)64)
 #define WARM_PAIRS 1000
 #define PAIRS 100
@@ -65,12 +66,14 @@
 #define MOST_STEPS (PAIRS * 100000) /* of each function, whose places are noted */
 #define LOOK_NS 1000
 #define CANNOT_TRACE 77
+#define KMEM 0 /* in kinds */
+#define RESIZE 3
 
 /* ---- The traced process ----------------------------------------------------------------------------------------- */
 
-static bool slow; /* so much is watched that the clock would run away */
+static bool slow; /* so many calls are watched that the clock must be slowed down */
 
-/* The library's, too. */
+/* For the library too. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	static int (*system_clock)(clockid_t, struct timespec *);
@@ -89,177 +92,122 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-struct kmem_cache;
-
-static struct kmem_cache *cache;
-static void *(*kmem_cache_alloc_at)(struct kmem_cache *, unsigned);
-static void (*kmem_cache_free_at)(struct kmem_cache *, void *);
-static void *(*kmalloc_at)(size_t, unsigned);
-static void (*kfree_at)(const void *);
-static void *(*malloc_at)(size_t);
-static void (*free_at)(void *);
-static void *(*realloc_at)(void *, size_t);
-static size_t (*usable_at)(void *);
-
-static void *kmem_get(void)
-{
-	return kmem_cache_alloc_at(cache, GFP_KERNEL_IN_KMEM_H);
-}
-
-static void kmem_put(void *object)
-{
-	kmem_cache_free_at(cache, object);
-}
-
-static void *kmalloc_get(void)
-{
-	return kmalloc_at(SIZE, GFP_KERNEL_IN_KMEM_H);
-}
-
-static void kmalloc_put(void *object)
-{
-	kfree_at(object);
-}
-
-static void *malloc_get(void)
-{
-	return malloc_at(SIZE);
-}
-
-static void malloc_put(void *object)
-{
-	free_at(object);
-}
-
-static void *resize_get(void)
-{
-	static void *object;
-
-	object = realloc_at(object, SIZE);
-	return object;
-}
-
-static void resize_put(void *object)
-{
-	usable_at(object);
-}
-
-struct kind {
+static const struct kind {
 	const char *name, *alloc, *free;
-	void *alloc_at, *free_at; /* where the pointers to both functions are */
-	void *(*get)(void);
-	void (*put)(void *);
+} kinds[] = {
+	{ "kmem", "kmem_cache_alloc", "kmem_cache_free" },
+	{ "kmalloc", "kmalloc", "kfree" },
+	{ "malloc", "malloc", "free" },
+	{ "resize", "realloc", "malloc_usable_size" },
 };
 
-static const struct kind kinds[] = {
-	{ "kmem", "kmem_cache_alloc", "kmem_cache_free", &kmem_cache_alloc_at, &kmem_cache_free_at, kmem_get, kmem_put },
-	{ "kmalloc", "kmalloc", "kfree", &kmalloc_at, &kfree_at, kmalloc_get, kmalloc_put },
-	{ "malloc", "malloc", "free", &malloc_at, &free_at, malloc_get, malloc_put },
-	{ "resize", "realloc", "malloc_usable_size", &realloc_at, &usable_at, resize_get, resize_put },
-};
+/* All of these functions take one or two words. In both processors' calling conventions a function of one argument may be called
+ * with two. */
+typedef uintptr_t library_function(uintptr_t first, uintptr_t second);
 
-static const struct kind *kind_named(const char *name)
-{
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].name, name))
-			return &kinds[i];
-	return NULL;
-}
+/* What is traced; the thread of --foreign fills it. */
+static struct {
+	const struct kind *kind;
+	size_t count; /* 0: pairs */
+	enum order { IN_ORDER, REVERSE, SHUFFLED } order;
+	bool foreign;
+	int filled; /* the pipe into which the thread says that it is done */
+	library_function *alloc, *free;
+	uintptr_t cache;  /* of kmem, or 0 */
+	uintptr_t object; /* the last one */
+	uintptr_t all[MOST_OBJECTS];
+} traced;
 
-/* Stores the address of a function of this name at *to, as POSIX says it is to be done. */
-static uint64_t find(const char *name, void *to)
+/* The library's function of this name. Ends the process where it has none. */
+static library_function *find(const char *name)
 {
 	void *address = dlsym(RTLD_DEFAULT, name);
+	library_function *found;
 
 	if (!address) {
 		fprintf(stderr, "count-instructions: the library has no function %s; preload one that has\n", name);
 		_exit(2);
 	}
-	memcpy(to, &address, sizeof(address));
-	return (uint64_t)(uintptr_t)address;
+	memcpy(&found, &address, sizeof(address)); /* as POSIX allows */
+	return found;
+}
+
+static uintptr_t get(void)
+{
+	if (traced.cache)
+		traced.object = traced.alloc(traced.cache, GFP_KERNEL_IN_KMEM_H);
+	else if (traced.kind == &kinds[RESIZE])
+		traced.object = traced.alloc(traced.object, SIZE);
+	else
+		traced.object = traced.alloc(SIZE, GFP_KERNEL_IN_KMEM_H);
+	return traced.object;
+}
+
+static void put(uintptr_t object)
+{
+	if (traced.cache)
+		traced.free(traced.cache, object);
+	else
+		traced.free(object, 0);
 }
 
 static void create_cache(void)
 {
-	struct kmem_cache *(*create)(const char *, unsigned, unsigned, unsigned, void (*)(void *));
+	uintptr_t (*create)(const char *, unsigned, unsigned, unsigned, void (*)(void *));
+	library_function *found = find("kmem_cache_create");
 
-	find("kmem_cache_create", &create);
-	cache = create("counted", SIZE, 0, 0, NULL);
+	memcpy(&create, &found, sizeof(found));
+	traced.cache = create("counted", SIZE, 0, 0, NULL);
 }
 
-enum order { IN_ORDER, REVERSE, SHUFFLED };
+static void swap(size_t one, size_t other)
+{
+	uintptr_t object = traced.all[one];
 
-static void arrange(void **objects, size_t count, enum order order)
+	traced.all[one] = traced.all[other];
+	traced.all[other] = object;
+}
+
+static void arrange(void)
 {
 	uint64_t state = 1;
 
-	for (size_t i = 0; order == REVERSE && i < count / 2; i++) {
-		void *object = objects[i];
-
-		objects[i] = objects[count - 1 - i];
-		objects[count - 1 - i] = object;
-	}
-	for (size_t i = count; order == SHUFFLED && i > 1; i--) {
-		void *object = objects[i - 1];
-		size_t other;
-
+	for (size_t i = 0; traced.order == REVERSE && i < traced.count / 2; i++)
+		swap(i, traced.count - 1 - i);
+	for (size_t i = traced.count; traced.order == SHUFFLED && i > 1; i--) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
-		other = (size_t)(state >> 33) % i;
-		objects[i - 1] = objects[other];
-		objects[other] = object;
+		swap(i - 1, (size_t)(state >> 33) % i);
 	}
 }
 
 static long self;
 
-/* The next call of one of the two functions is watched, if there is a tracer. */
-static void watch(void)
+/* Has the tracer, if there is one, watch the next call of one of the two functions. */
+static void watch(bool watched)
 {
-	syscall(SYS_kill, self, SIGSTOP);
+	if (watched)
+		syscall(SYS_kill, self, SIGSTOP);
 }
 
-static void fill(const struct kind *kind, void **objects, size_t count, bool watched)
+static void fill(bool watched)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (watched && i % EVERY == 0)
-			watch();
-		objects[i] = kind->get();
+	for (size_t i = 0; i < traced.count; i++) {
+		watch(watched && i % EVERY == 0);
+		traced.all[i] = get();
 	}
 }
 
-static void drain(const struct kind *kind, void **objects, size_t count, bool watched)
+static void *fill_elsewhere(void *unused)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (watched && i % EVERY == 0)
-			watch();
-		kind->put(objects[i]);
-	}
-}
-
-/* What is traced, and what the thread of --foreign fills. */
-struct objects {
-	const struct kind *kind;
-	size_t count; /* 0: pairs */
-	enum order order;
-	bool foreign;
-	int filled; /* where the thread says that it is done */
-	void *all[MOST_OBJECTS];
-};
-
-static void *fill_elsewhere(void *of)
-{
-	struct objects *objects = of;
-
-	fill(objects->kind, objects->all, objects->count, false);
-	if (write(objects->filled, "", 1) != 1)
+	fill(false);
+	if (write(traced.filled, "", 1) != 1)
 		_exit(2);
 	for (;;)
-		pause(); /* what it owns stays its own */
-	return NULL;
+		pause(); /* the thread keeps what it owns */
+	return unused;
 }
 
-/* False: no thread. */
-static bool fill_by_thread(struct objects *objects)
+static bool fill_by_thread(void)
 {
 	int channel[2];
 	pthread_t thread;
@@ -267,53 +215,57 @@ static bool fill_by_thread(struct objects *objects)
 
 	if (pipe(channel) != 0)
 		return false;
-	objects->filled = channel[1];
-	return pthread_create(&thread, NULL, fill_elsewhere, objects) == 0 && read(channel[0], &done, 1) == 1;
+	traced.filled = channel[1];
+	return pthread_create(&thread, NULL, fill_elsewhere, NULL) == 0 && read(channel[0], &done, 1) == 1;
 }
 
-static void fill_and_drain(struct objects *objects, bool watched)
+static void fill_and_drain(bool watched)
 {
-	if (objects->foreign && !fill_by_thread(objects))
+	if (traced.foreign && !fill_by_thread())
 		_exit(2);
-	if (!objects->foreign)
-		fill(objects->kind, objects->all, objects->count, watched);
-	arrange(objects->all, objects->count, objects->order);
-	drain(objects->kind, objects->all, objects->count, watched);
-}
-
-static void pairs(const struct kind *kind, unsigned count, bool watched)
-{
-	for (unsigned i = 0; i < count; i++) {
-		void *object;
-
-		if (watched)
-			watch();
-		object = kind->get();
-		if (watched)
-			watch();
-		kind->put(object);
+	if (!traced.foreign)
+		fill(watched);
+	arrange();
+	for (size_t i = 0; i < traced.count; i++) {
+		watch(watched && i % EVERY == 0);
+		put(traced.all[i]);
 	}
 }
 
-static int be_traced(struct objects *objects, int report)
+static void run_pairs(unsigned count, bool watched)
 {
-	const struct kind *kind = objects->kind;
-	uint64_t addresses[2] = { find(kind->alloc, kind->alloc_at), find(kind->free, kind->free_at) };
+	while (count--) {
+		watch(watched);
+		get();
+		watch(watched);
+		put(traced.object);
+	}
+}
 
-	self = (long)getpid();
-	if (kind->get == kmem_get)
-		create_cache();
-	slow = objects->count > 0;
-	if (objects->count)
-		fill_and_drain(objects, false);
+static void run(unsigned pairs, bool watched)
+{
+	if (traced.count)
+		fill_and_drain(watched);
 	else
-		pairs(kind, WARM_PAIRS, false);
+		run_pairs(pairs, watched);
+}
+
+static int be_traced(int report)
+{
+	uint64_t addresses[2];
+
+	traced.alloc = find(traced.kind->alloc);
+	traced.free = find(traced.kind->free);
+	addresses[0] = (uint64_t)(uintptr_t)traced.alloc;
+	addresses[1] = (uint64_t)(uintptr_t)traced.free;
+	self = (long)getpid();
+	if (traced.kind == &kinds[KMEM])
+		create_cache();
+	slow = traced.count > 0;
+	run(WARM_PAIRS, false);
 	if (write(report, addresses, sizeof(addresses)) != sizeof(addresses) || ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 		return CANNOT_TRACE;
-	if (objects->count)
-		fill_and_drain(objects, true);
-	else
-		pairs(kind, PAIRS, true);
+	run(PAIRS, true);
 	_exit(0);
 }
 
@@ -336,7 +288,7 @@ static struct place place_of(const struct user_regs_struct *all)
 	return (struct place){ all->rip, all->rsp };
 }
 
-/* Where a function will return to, asked at its first instruction. */
+/* Where a function returns to. Asked at its first instruction. */
 static struct place return_place(pid_t child, struct place entry)
 {
 	return (struct place){ (uint64_t)ptrace(PTRACE_PEEKDATA, child, (void *)(uintptr_t)entry.sp, NULL), entry.sp + 8 };
@@ -372,7 +324,7 @@ static bool where(pid_t child, struct place *place)
 struct counted {
 	uint64_t at, calls, total;
 	uint64_t *each;
-	uint64_t *trail; /* of pairs: where the instructions of all calls were, one call behind the other */
+	uint64_t *trail; /* of pairs: the addresses of all executed instructions, one call behind the other */
 };
 
 static int ascending(const void *a, const void *b)
@@ -395,7 +347,7 @@ static double figure(const struct counted *counted, bool mean)
 	return (double)sorted[counted->calls / 2];
 }
 
-/* Moves the instructions of calls of that length to the front of the trail; how many calls these are. */
+/* Moves the instructions of all calls of this length to the front of the trail. Returns the number of these calls. */
 static uint64_t calls_as_long(struct counted *counted, uint64_t length)
 {
 	uint64_t calls = 0, from = 0;
@@ -419,7 +371,7 @@ static void write_places_of(FILE *file, const char *name, struct counted *counte
 	}
 }
 
-/* Whether all of it is in the file. */
+/* False: not all of it is in the file. */
 static bool write_places(const char *name, struct counted functions[2])
 {
 	FILE *file = NULL;
@@ -448,7 +400,7 @@ static bool step(pid_t child)
 	return ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0 && waitpid(child, &status, 0) == child && WIFSTOPPED(status);
 }
 
-/* From the first instruction of a function to its return. */
+/* Steps from the first instruction of a function to its return. */
 static uint64_t count_call(pid_t child, struct place entry, struct counted *function)
 {
 	struct place end = return_place(child, entry), now;
@@ -480,7 +432,7 @@ static void follow_one(pid_t child, struct counted functions[2])
 	}
 }
 
-/* From the first stop on, until the process ends. */
+/* Follows the process from its first stop until it ends. */
 static void follow(pid_t child, struct counted functions[2])
 {
 	int status;
@@ -491,15 +443,11 @@ static void follow(pid_t child, struct counted functions[2])
 }
 
 struct request {
-	const struct kind *kind;
-	const char *preload, *order, *places;
-	size_t fill;
+	const char *preload, *fill, *order, *at_most, *places, *traced;
 	bool foreign;
-	double at_most;
 };
 
-/* Both processes on one CPU: a step is then a switch between them, with no other CPU to be woken. Slower without, else the
- * same. */
+/* Keeps both processes on one CPU: a step is then a switch between them, and no other CPU has to be woken. It only saves time. */
 static void stay_here(void)
 {
 	cpu_set_t one;
@@ -512,15 +460,14 @@ static void stay_here(void)
 
 static void run_again(const struct request *request, int report)
 {
-	char fill[32], channel[16];
+	char channel[16];
 
-	snprintf(fill, sizeof(fill), "%zu", request->fill);
 	snprintf(channel, sizeof(channel), "%d", report);
 	if (request->preload)
 		setenv("LD_PRELOAD", request->preload, 1);
 	setenv("LD_BIND_NOW", "1", 1);
-	execl("/proc/self/exe", "count-instructions", "--traced", channel, "--fill", fill, "--order", request->order,
-	      request->kind->name, request->foreign ? "--foreign" : NULL, (char *)NULL);
+	execl("/proc/self/exe", "count-instructions", "--traced", channel, "--fill", request->fill, "--order", request->order,
+	      request->foreign ? "--foreign" : traced.kind->name, request->foreign ? traced.kind->name : NULL, (char *)NULL);
 	_exit(2);
 }
 
@@ -530,7 +477,7 @@ static int trace(const struct request *request)
 	struct counted functions[2] = { { .each = each[0] }, { .each = each[1] } };
 	uint64_t addresses[2];
 	int channel[2], status;
-	double alloc, release;
+	double alloc, release, most = request->at_most ? strtod(request->at_most, NULL) : 0;
 	pid_t child;
 
 	stay_here();
@@ -554,17 +501,17 @@ static int trace(const struct request *request)
 		functions[i].trail = trail[i];
 	follow(child, functions);
 
-	alloc = figure(&functions[0], request->fill > 0);
-	release = figure(&functions[1], request->fill > 0);
-	printf("%s %.1f %s %.1f sum %.1f\n", request->kind->alloc, alloc, request->kind->free, release, alloc + release);
+	alloc = figure(&functions[0], traced.count > 0);
+	release = figure(&functions[1], traced.count > 0);
+	printf("%s %.1f %s %.1f sum %.1f\n", traced.kind->alloc, alloc, traced.kind->free, release, alloc + release);
 	if ((!functions[0].calls && !request->foreign) || !functions[1].calls) {
 		fprintf(stderr, "count-instructions: a function was never called\n");
 		return 2;
 	}
 	if (request->places && !write_places(request->places, functions))
 		return 2;
-	if (request->at_most > 0 && alloc + release > request->at_most) {
-		fprintf(stderr, "count-instructions: %.1f instructions are more than %.1f\n", alloc + release, request->at_most);
+	if (most > 0 && alloc + release > most) {
+		fprintf(stderr, "count-instructions: %.1f instructions are more than %.1f\n", alloc + release, most);
 		return 1;
 	}
 	return 0;
@@ -577,60 +524,43 @@ static int usage(void)
 	return 2;
 }
 
+/* Sets up what is traced. */
+static bool understand(const struct request *request, const char *kind)
+{
+	static const char *const orders[] = { "in", "reverse", "shuffled" };
+	unsigned order = 0;
+	uint64_t count;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, kind))
+			traced.kind = &kinds[i];
+	while (order < 3 && strcmp(orders[order], request->order) != 0)
+		order++;
+	if (!traced.kind || order == 3 || !number_whole(request->fill, 0, MOST_OBJECTS, &count))
+		return false;
+	traced.count = (size_t)count;
+	traced.order = (enum order)order;
+	traced.foreign = request->foreign;
+	return count ? !request->places : !request->foreign;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "preload", required_argument, NULL, 'p' },
-		                                     { "fill", required_argument, NULL, 'f' },
-		                                     { "foreign", no_argument, NULL, 'e' },
-		                                     { "order", required_argument, NULL, 'o' },
-		                                     { "at-most", required_argument, NULL, 'm' },
-		                                     { "places", required_argument, NULL, 'l' },
-		                                     { "traced", required_argument, NULL, 't' },
-		                                     { NULL, 0, NULL, 0 } };
-	static const char *const orders[] = { "in", "reverse", "shuffled" };
-	static struct objects objects;
-	struct request request = { .order = "in" };
-	int report = -1, option;
-	unsigned order = 0;
+	struct request request = { .fill = "0", .order = "in" };
+	const struct option options[] = {
+		{ "--preload", &request.preload, NULL },
+		{ "--fill", &request.fill, NULL },
+		{ "--foreign", NULL, &request.foreign },
+		{ "--order", &request.order, NULL },
+		{ "--at-most", &request.at_most, NULL },
+		{ "--places", &request.places, NULL },
+		{ "--traced", &request.traced, NULL },
+		{ 0 },
+	};
+	struct fault fault;
+	int first = options_read(options, argc, argv, &fault);
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'p':
-			request.preload = optarg;
-			break;
-		case 'f':
-			request.fill = (size_t)strtoull(optarg, NULL, 10);
-			break;
-		case 'e':
-			request.foreign = true;
-			break;
-		case 'o':
-			request.order = optarg;
-			break;
-		case 'm':
-			request.at_most = strtod(optarg, NULL);
-			break;
-		case 'l':
-			request.places = optarg;
-			break;
-		case 't':
-			report = atoi(optarg);
-			break;
-		default:
-			return usage();
-		}
-	}
-	while (order < 3 && strcmp(orders[order], request.order) != 0)
-		order++;
-	if (optind != argc - 1 || order == 3 || request.fill > MOST_OBJECTS || (request.foreign && !request.fill) ||
-	    (request.places && request.fill))
+	if (!first || first != argc - 1 || !understand(&request, argv[first]))
 		return usage();
-	request.kind = kind_named(argv[optind]);
-	if (!request.kind)
-		return usage();
-	objects.kind = request.kind;
-	objects.count = request.fill;
-	objects.order = (enum order)order;
-	objects.foreign = request.foreign;
-	return report >= 0 ? be_traced(&objects, report) : trace(&request);
+	return request.traced ? be_traced(atoi(request.traced)) : trace(&request);
 }

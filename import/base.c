@@ -1,29 +1,29 @@
 /*
- * Pass 2: where the direct map begins, so that a pointer tells its page frame: frame = (pointer - base) / page size.
+ * Pass 2: where the kernel's direct map begins. With it a pointer gives its page frame: frame = (pointer - base) / page size.
  *
- * The trace itself knows. An allocator that runs out of slabs asks for pages and hands out an object of them at once, so
- * an object that a CPU allocates just after it got pages often lies in those pages, and pointer - frame number * page size
- * is the base. The same holds backwards: pages that a CPU frees just after it freed an object often held it. Pages for
- * other purposes give wrong candidates, but each a different one, while the right one repeats. Two facts make the vote
- * sharp: the base is a multiple of 2 MiB on every architecture (direct maps are made of large pages, and KASLR moves them by
- * more), so that of the pages of a run at most one gives a candidate at all, and only one page in 512 does by chance; and
- * candidates count only within a few objects of their pages. Movable pages never hold objects, and are most of the rest.
+ * The trace itself tells. An allocator that runs out of slabs asks for pages and at once hands out an object of them. So an
+ * object that a CPU allocates just after it got pages often lies in those pages, and pointer - frame number * page size is the
+ * base. The same holds backwards: pages that a CPU frees just after it freed an object often held the object. Each such pair
+ * votes for a candidate. Pages for other purposes give wrong candidates, each a different one, while the right one repeats.
  *
- * A candidate that is a multiple of 512 MiB counts sixteenfold: one in 256 wrong ones is, and nearly every right one (x86-64
- * moves it by GiB). So a short capture needs one such vote. The winner must have a weight of two and four times that of the
- * next one. Hashed pointers (%p in tracefs text without `nohash-ptr`) spread their votes evenly and have no winner. What a
- * winner is worth shows in pass 3, which counts the objects that it puts into pages that cannot hold any.
+ * Three facts make the vote sharp. The base is a multiple of 2 MiB on every architecture, because direct maps are made of large
+ * pages, and KASLR moves them by more. So at most one page of a run gives a candidate, and a wrong page does so only once in 512.
+ * Candidates count only within a few objects of their pages. Movable pages, which are most of the rest, never hold objects.
  *
- * The page size is a guess too where the capture does not tell it: 4 KiB, and when that has no winner, 16 and 64 KiB (see
- * main.c). With a wrong size a pair gives a candidate that depends on the frame number, so that the votes spread; the fewer
- * pages 2 MiB are, though, the more pairs agree by chance, so that such a winner must be a multiple of 512 MiB (those of
- * 64-bit Arm and PowerPC are) with four votes.
+ * A candidate that is a multiple of 512 MiB counts sixteenfold. One wrong candidate in 256 is such a multiple, and nearly every
+ * right one (x86-64 moves the map by GiB). So a short capture needs one such vote. The winner must have a weight of two, and four
+ * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, so each page frame has one
+ * vote for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
  *
- * Votes are kept in a table of fixed size; when it fills up, every count goes down by one and those at zero leave
- * (Misra and Gries): a candidate with a real share of the votes survives that.
+ * Where the capture does not tell the page size it is guessed too: 4 KiB, and if that has no winner, 16 and 64 KiB (main.c). With
+ * a wrong size a candidate depends on the frame number, so the votes spread. But the fewer pages 2 MiB have, the more pairs
+ * agree by chance. So such a winner must have four votes and be a multiple of 512 MiB (as those of 64-bit Arm and PowerPC are).
  *
- * A short capture in which few slabs came or went has no winner either, or a wrong one. Its pointers are told from hashed ones by
- * their upper half, which hashing leaves zero, and kernels (all but user-mode Linux and 32-bit ones) have set.
+ * Votes are in a table of fixed size. When it fills up, every count goes down by one, and candidates with none leave (Misra and
+ * Gries). A candidate with a real share of the votes survives that.
+ *
+ * A short capture in which few slabs came or went has no winner, or a wrong one. Hashed pointers (%p in tracefs text without
+ * `nohash-ptr`) are told from others by their last bits: hashing makes them random, and every allocator aligns its objects.
  */
 #include "import.h"
 
@@ -32,18 +32,21 @@
 enum {
 	TABLE_BITS = 14,
 	TABLE = 1 << TABLE_BITS,
-	REMEMBERED = 4, /* page allocations of each CPU, and object frees */
-	FRESH = 8,      /* events of the other kind after which they are forgotten */
+	REMEMBERED = 4, /* page allocations of each CPU, and as many object frees */
+	FRESH = 8,      /* they are forgotten after so many events of the other kind */
 	ALIGN = 2 << 20, /* bytes */
 	ALIGN_LIKELY = 512 << 20,
 	LIKELY = 16,
 	WEIGHT = 2,
 	LEAD = 4,
+	MANY_PLACES = 48,
+	OBJECT_ALIGN = 4, /* bytes: no allocator of any kernel aligns less */
 	WEIGHT_OF_OTHER_SIZES = 4 * LIKELY,
 };
 
 struct candidate {
-	uint64_t pages; /* base / page size, modulo 2^64 / page size */
+	uint64_t pages;  /* base / page size, modulo 2^64 / page size */
+	uint64_t places; /* a bit for each page frame that voted, by its hash */
 	uint32_t votes;
 };
 
@@ -73,36 +76,42 @@ static unsigned slot_of(const struct candidate *table, uint64_t pages)
 	return slot;
 }
 
-static void thin_out(struct ballot *ballot)
+/* Takes one vote from every candidate. */
+static void decrement_all(struct ballot *ballot)
 {
 	struct candidate *old = ballot->table;
 	ballot->table = zeroed(TABLE, sizeof *ballot->table);
 	ballot->used = 0;
 	for (unsigned i = 0; i < TABLE; i++)
 		if (old[i].votes > 1) {
-			ballot->table[slot_of(ballot->table, old[i].pages)] = (struct candidate){old[i].pages, old[i].votes - 1};
+			ballot->table[slot_of(ballot->table, old[i].pages)] = (struct candidate){old[i].pages, old[i].places, old[i].votes - 1};
 			ballot->used++;
 		}
 	free(old);
 }
 
-static void vote(struct ballot *ballot, uint64_t pages)
+/* One page frame has one vote for a candidate, however often it is used again, until most bits of `places` are set. */
+static void vote(struct ballot *ballot, uint64_t pages, uint64_t pfn)
 {
 	while (ballot->used > TABLE / 4 * 3)
-		thin_out(ballot);
+		decrement_all(ballot);
 	struct candidate *candidate = &ballot->table[slot_of(ballot->table, pages)];
-	ballot->used += !candidate->votes;
-	candidate->pages = pages;
-	candidate->votes++;
+	uint64_t place = UINT64_C(1) << ((pfn * 0x9e3779b97f4a7c15u) >> 58);
+	if (!candidate->votes) {
+		ballot->used++;
+		*candidate = (struct candidate){.pages = pages};
+	}
+	candidate->votes += !(candidate->places & place) || __builtin_popcountll(candidate->places) >= MANY_PLACES;
+	candidate->places |= place;
 }
 
-/* page: of an object; pfn: of a run of 2^order pages that may hold it. */
+/* Votes for the candidate of an object's page and a run of 2^order pages that may hold it, if there is one. */
 static void consider(struct ballot *ballot, uint64_t page, uint64_t pfn, uint8_t order)
 {
 	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = page - pfn, inside = distance % align;
 	uint64_t run = (uint64_t)1 << order;
-	if (inside < run && run < align) /* in a run as large as that any object fits: that says nothing */
-		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift));
+	if (inside < run && run < align) /* a larger run fits any object, which proves nothing */
+		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), pfn);
 }
 
 static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t page)
@@ -143,7 +152,7 @@ static uint64_t weight(const struct candidate *candidate, unsigned shift)
 
 static void elect(const struct ballot *ballot, struct base *base)
 {
-	struct candidate best = {0, 0};
+	struct candidate best = {0};
 	uint64_t first = 0, second = 0; /* weights */
 	for (unsigned i = 0; i < TABLE; i++) {
 		uint64_t one = weight(&ballot->table[i], ballot->shift);
@@ -164,7 +173,7 @@ static void elect(const struct ballot *ballot, struct base *base)
 void base_find(struct capture *capture, struct base *base, unsigned shift)
 {
 	uint32_t cpus = 1;
-	uint64_t low = 0, high = 0;
+	uint64_t objects = 0, unaligned = 0, upper = 0;
 	for (uint32_t i = 0; i < capture->scan_count; i++)
 		if (capture->scans[i].cpus > cpus)
 			cpus = capture->scans[i].cpus;
@@ -173,8 +182,11 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 	capture_rewind(capture);
 	for (const struct record *record; (record = capture_next(capture)) != NULL;) {
 		struct cpu *cpu = &recent[record->cpu];
-		if (is_object(record->kind))
-			*(record->address > UINT32_MAX ? &high : &low) += 1;
+		if (is_object(record->kind)) {
+			objects++;
+			unaligned += record->address % OBJECT_ALIGN != 0;
+			upper += record->address >> 63;
+		}
 		if (record->kind == PAGE_ALLOC && record->migrate != MOVABLE)
 			remember(&cpu->runs, record->address, record->order);
 		else if (record->kind == PAGE_FREE)
@@ -186,7 +198,10 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 	}
 	elect(&ballot, base);
 	base->shift = shift;
-	base->hashed = low > high;
+	base->hashed = unaligned > objects / 4;
+	/* The direct map of a kernel in the upper half of the addresses is there too. */
+	if (base->hashed || (upper > objects / 2 && !(base->address >> 63)))
+		base->known = false;
 	free(ballot.table);
 	free(recent);
 }

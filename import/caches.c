@@ -1,29 +1,29 @@
 /*
  * Which allocations are of one cache.
  *
- * Kernels from 6.12 or so print the cache's name on allocations; then there is nothing to find out. Older ones print it on
- * frees only (6.1), or nowhere. The evidence, strongest first:
+ * Kernels from about 6.12 print the cache's name on allocations; then there is nothing to find out. Older ones print it on frees
+ * only (6.1), or nowhere. The evidence, strongest first:
  *
  *   1. the name on the allocation;
  *   2. the name on the free of that very object;
- *   3. the slab page: the objects of one slab are of one cache, so a name seen in a page run names all its objects, and
- *      allocations of equal sizes in one run are joined. Not so for SLOB, whose pages are shared by all caches;
- *   4. the call sites: allocations of equal sizes from one place are of one cache, and so are those freed at one place.
+ *   3. the slab page. The objects of one slab are of one cache. So a name seen in a page run names all its objects, and allocations
+ *      of equal sizes in one run are joined. Not so for SLOB, where all caches share pages;
+ *   4. the call sites. Allocations of equal sizes from one place are of one cache, and so are those that are freed at one place.
  *
- * Allocations that print alike form a class (a few thousand in any capture); classes of one cache are joined by
- * union-find. bytes_req is the cache's object size and bytes_alloc its stride, so only classes of equal sizes join; but a
- * cache's object size grows when the kernel merges another into it, so different ones of one stride join when a page run has
- * both. Under SLOB, where nothing but sizes is left, all classes of equal sizes are one cache.
+ * Allocations that print alike form a class; there are a few thousand in any capture. Classes of one cache are joined by
+ * union-find. bytes_req is the cache's object size and bytes_alloc its stride, so only classes of equal sizes join. But a cache's
+ * object size grows when the kernel merges another cache into it. So classes of one stride and different sizes join if a page run
+ * has both. Under SLOB only sizes are left: all classes of equal sizes are one cache.
  *
- * What alignment a cache was created with, its objects' addresses show: where all are multiples of a cache line though the
- * object size is none, that was asked for (SLAB_HWCACHE_ALIGN). What the allocator made of the size is no evidence here.
+ * A cache's alignment shows in its objects' addresses. If all are multiples of a cache line and the object size is not, the
+ * alignment was asked for (SLAB_HWCACHE_ALIGN). An alignment that follows from the size is no evidence.
  */
 #include "import.h"
 
 #include <stdlib.h>
 
 #define CACHE_LINE 64
-#define LEAST_PLACES 8 /* so many different addresses are not multiples of a cache line by chance */
+#define LEAST_PLACES 8 /* different addresses: so many are not all multiples of a cache line by chance */
 
 void caches_init(struct caches *caches, const struct texts *texts)
 {
@@ -105,7 +105,7 @@ static uint32_t root_of(struct caches *caches, uint32_t class)
 	return class;
 }
 
-/* The older class is the root, so that numbers follow the order of first appearance. */
+/* The class that was seen first becomes the root, so caches are numbered in order of first appearance. */
 static void unite(struct caches *caches, uint32_t a, uint32_t b)
 {
 	a = root_of(caches, a);
@@ -208,7 +208,7 @@ void caches_join_grown(struct caches *caches)
 			unite(caches, i, caches->classes[i].beside);
 }
 
-/* The name with most votes among the classes of a cache, collected in its root. */
+/* Gives the root of each cache the name that has the most votes among its classes. */
 static void collect_names(struct caches *caches)
 {
 	for (uint32_t i = 0; i < caches->class_count; i++) {

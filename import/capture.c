@@ -1,11 +1,14 @@
 /*
- * All inputs as one sequence of records. Each input was scanned by a thread of its own, with its own numbers for texts;
- * here the texts are merged, and numbers are translated as records are read. Each spool is in order of time, so that
- * inputs, which may overlap in time, are merged; of equal times the earlier input comes first.
+ * All inputs as one sequence of records.
  *
- * A first and a last mark, which `record` asks for, are records like those that the capture itself has.
+ * A thread of its own scanned each input and numbered its texts. Here the texts are merged, and records get the merged numbers as
+ * they are read. Each spool is in order of time. Inputs may overlap in time, so they are merged by time; at equal times the
+ * input that was given first comes first.
+ *
+ * `record` asks for a first and a last mark. They become records like the capture's own marks.
  */
 #include "import.h"
+#include "values.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,21 +19,13 @@ enum { BUFFER = 16384 };
 
 /* ---- Joining ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t *merge(struct interner *into, const struct interner *from)
+/* Numbers of texts in `from` -> in `into`. A text that `into` has no room for becomes `full`. */
+static uint32_t *merge(struct interner *into, const struct interner *from, uint32_t full)
 {
 	uint32_t *numbers = zeroed(from->count, sizeof *numbers);
-	for (uint32_t i = 0; i < from->count; i++)
-		numbers[i] = intern(into, from->texts[i], from->lengths[i]);
-	return numbers;
-}
-
-/* For 16-bit numbers; a text that does not fit any more becomes `full`. */
-static uint16_t *merge_short(struct interner *into, const struct interner *from, uint16_t full)
-{
-	uint16_t *numbers = zeroed(from->count, sizeof *numbers);
 	for (uint32_t i = 0; i < from->count; i++) {
 		uint32_t number = intern(into, from->texts[i], from->lengths[i]);
-		numbers[i] = number == NONE ? full : (uint16_t)number;
+		numbers[i] = number == NONE ? full : number;
 	}
 	return numbers;
 }
@@ -39,22 +34,18 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 {
 	struct texts *texts = &capture->texts;
 	uint64_t records = (uint64_t)(first_mark != NULL) + (last_mark != NULL);
-	intern_init(&texts->call_sites, NONE - 1);
-	intern_init(&texts->stacks, NONE - 1);
-	intern_init(&texts->gfp, NO_TEXT - 1);
-	intern_init(&texts->names, NO_TEXT - 1);
-	intern_init(&texts->marks, NONE - 1);
+	texts_init(texts);
 	capture->first_mark = first_mark ? intern(&texts->marks, first_mark, strlen(first_mark)) : NONE;
 	capture->numbers = zeroed(capture->scan_count, sizeof *capture->numbers);
 	capture->first_time = UINT64_MAX;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		struct scan *scan = &capture->scans[i];
 		capture->numbers[i] = (struct numbers){
-			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites),
-			.stacks = merge(&texts->stacks, &scan->texts.stacks),
-			.marks = merge(&texts->marks, &scan->texts.marks),
-			.gfp = merge_short(&texts->gfp, &scan->texts.gfp, 0),
-			.names = merge_short(&texts->names, &scan->texts.names, NO_TEXT),
+			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites, NONE),
+			.stacks = merge(&texts->stacks, &scan->texts.stacks, NONE),
+			.marks = merge(&texts->marks, &scan->texts.marks, NONE),
+			.gfp = merge(&texts->gfp, &scan->texts.gfp, 0),
+			.names = merge(&texts->names, &scan->texts.names, NO_TEXT),
 		};
 		records += scan->spool.records;
 		if (scan->first_time < capture->first_time)
@@ -71,21 +62,13 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 		capture->readers[i].buffer = grow(NULL, BUFFER, sizeof *capture->readers[i].buffer);
 }
 
-static void texts_free(struct texts *texts)
-{
-	intern_free(&texts->call_sites);
-	intern_free(&texts->stacks);
-	intern_free(&texts->gfp);
-	intern_free(&texts->names);
-	intern_free(&texts->marks);
-}
-
 void capture_close(struct capture *capture)
 {
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		spool_close(&capture->scans[i].spool);
 		texts_free(&capture->scans[i].texts);
 		intern_free(&capture->scans[i].unknown);
+		intern_free(&capture->scans[i].headings);
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
 		free(capture->numbers[i].stacks);
@@ -143,16 +126,18 @@ static struct record *mark(struct capture *capture, uint32_t number)
 	return &capture->current;
 }
 
-static void translate(const struct numbers *numbers, struct record *record)
+static void translate(const struct scan *scan, const struct numbers *numbers, struct record *record)
 {
+	if (unlikely(scan->tick_ns != 1))
+		record->time = TIME_ZERO + (record->time - TIME_ZERO) * scan->tick_ns;
 	if (record->call_site != NONE)
 		record->call_site = numbers->call_sites[record->call_site];
 	if (record->stack != NONE)
 		record->stack = numbers->stacks[record->stack];
 	if (record->name != NO_TEXT)
-		record->name = numbers->names[record->name];
+		record->name = (uint16_t)numbers->names[record->name];
 	if (record->gfp)
-		record->gfp = numbers->gfp[record->gfp];
+		record->gfp = (uint16_t)numbers->gfp[record->gfp];
 	if (record->kind == SNAPSHOT)
 		record->address = numbers->marks[record->address];
 }
@@ -185,7 +170,7 @@ struct record *capture_next(struct capture *capture)
 	capture->current = reader->buffer[reader->next++];
 	if (unlikely(reader->next == reader->buffered))
 		fill(&capture->scans[input].spool, reader);
-	translate(&capture->numbers[input], &capture->current);
+	translate(&capture->scans[input], &capture->numbers[input], &capture->current);
 	capture->last = capture->current.time;
 	capture->taken++;
 	return &capture->current;

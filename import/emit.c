@@ -1,21 +1,21 @@
 /*
- * Pass 4: the capture once more, with the implied events merged in at their places, as rows of the trace. Everything was
- * decided in pass 3; this pass only keeps what lives now, to number objects and pages and to give frees the sizes of their
- * allocations. An event that stands for something older than the trace is recognised by not being there.
+ * Pass 4: writes the capture as rows of the trace, with the implied events merged in at their places.
+ *
+ * Pass 3 has decided everything. This pass only follows what is live: it numbers objects and pages, and gives frees the sizes of
+ * their allocations. A free of something that is not live frees something older than the trace.
  */
 #include "import.h"
 
 #include <stdlib.h>
 
 struct output {
-	const struct resolution *result;
-	struct resolution *writable; /* counts of its caches */
+	struct resolution *result; /* only the counts of its caches change */
 	struct counts *counts;
 	uint64_t first_time;
 	unsigned page_shift;
 	struct live_map objects, pages;
 	struct live_pool pool;
-	uint32_t next_implied, next_page_event, next_cache_alloc, next_strange_free;
+	uint32_t next_implied, next_page_event, next_cache_alloc, next_unmatched_free;
 };
 
 static struct row row_of(const struct output *output, const struct record *record)
@@ -37,25 +37,16 @@ static struct row row_of(const struct output *output, const struct record *recor
 	};
 }
 
-/* A row for what the capture does not show: at the time and on the CPU of the record that it precedes. */
+/* A row of an implied event: at the time and on the CPU of the record that follows it. */
 static struct row implied_row(const struct output *output, const struct record *record, uint64_t address, enum kind kind)
 {
-	return (struct row){
-		.time = record->time - output->first_time,
-		.address = address,
-		.object = NONE,
-		.call_site = NONE,
-		.stack = NONE,
-		.cpu = record->cpu,
-		.cache = NO_CACHE,
-		.kind = (uint8_t)kind,
-		.origin = IMPLIED,
-		.migrate = -1,
-		.node = -1,
-	};
+	struct row row = row_of(output, &(struct record){.time = record->time, .address = address, .call_site = NONE, .stack = NONE,
+	                                                 .cpu = record->cpu, .kind = (uint8_t)kind, .migrate = -1, .node = -1});
+	row.origin = IMPLIED;
+	return row;
 }
 
-/* Of a run, saturating: the largest order of the largest pages does not fit. */
+/* The bytes of a run. The largest order of the largest pages does not fit in 32 bits, and becomes UINT32_MAX. */
 static uint32_t bytes_of(const struct output *output, uint8_t order)
 {
 	uint64_t bytes = (uint64_t)1 << (output->page_shift + order);
@@ -70,8 +61,8 @@ static void put(struct output *output, const struct row *row)
 
 /* ---- Objects ---------------------------------------------------------------------------------------------------- */
 
-/* The object that the row allocates, which gets its number. */
-static struct live *bring_to_life(struct output *output, struct row *row)
+/* Makes the row's object live and numbers it. */
+static struct live *add_live(struct output *output, struct row *row)
 {
 	row->object = live_add(&output->objects, &output->pool, row->address);
 	struct live *live = &output->pool.entries[row->object];
@@ -87,15 +78,15 @@ static void object_alloc(struct output *output, const struct record *record)
 	struct row row = row_of(output, record);
 	if (record->kind == CACHE_ALLOC) {
 		row.cache = output->result->cache_allocs[output->next_cache_alloc++].cache;
-		output->writable->caches.list[row.cache].allocs++;
+		output->result->caches.list[row.cache].allocs++;
 	}
 	row.size = record->size;
 	row.allocated = record->allocated;
-	bring_to_life(output, &row);
+	add_live(output, &row);
 	put(output, &row);
 }
 
-static void take_away(struct output *output, uint32_t object, struct row *row)
+static void remove_live(struct output *output, uint32_t object, struct row *row)
 {
 	const struct live *live = &output->pool.entries[object];
 	row->object = object;
@@ -121,14 +112,14 @@ static void object_free(struct output *output, const struct record *record)
 	uint32_t object = live_find(&output->objects, &output->pool, record->address);
 	if (object == NONE) {
 		row.origin = OLDER;
-		row.cache = cache_of_older(output, record, output->result->strange_frees[output->next_strange_free++]);
+		row.cache = cache_of_older(output, record, output->result->unmatched_frees[output->next_unmatched_free++]);
 		output->counts->unknown_frees++;
 	} else {
-		output->next_strange_free += output->pool.entries[object].implied;
-		take_away(output, object, &row);
+		output->next_unmatched_free += output->pool.entries[object].implied;
+		remove_live(output, object, &row);
 	}
 	if (row.cache != NO_CACHE)
-		output->writable->caches.list[row.cache].frees++;
+		output->result->caches.list[row.cache].frees++;
 	put(output, &row);
 }
 
@@ -183,7 +174,7 @@ static void implied_object_alloc(struct output *output, const struct implied *im
 	row.size = implied->size;
 	row.allocated = implied->allocated;
 	row.cache = implied->cache;
-	bring_to_life(output, &row)->implied = true;
+	add_live(output, &row)->implied = true;
 	output->counts->implied_allocs++;
 	put(output, &row);
 }
@@ -193,7 +184,7 @@ static void implied_object_free(struct output *output, const struct implied *imp
 	uint32_t object = live_find(&output->objects, &output->pool, implied->address);
 	enum kind kind = output->pool.entries[object].kind == KMALLOC ? KFREE : CACHE_FREE;
 	struct row row = implied_row(output, record, implied->address, kind);
-	take_away(output, object, &row);
+	remove_live(output, object, &row);
 	output->counts->implied_frees++;
 	put(output, &row);
 }
@@ -240,8 +231,8 @@ static void snapshot(struct output *output, const struct record *record)
 	struct row row = row_of(output, record);
 	row.address = 0;
 	row.object = counts->snapshots;
-	RESERVE(counts->snapshot_marks, counts->snapshots, counts->snapshot_room);
-	counts->snapshot_marks[counts->snapshots++] = (struct snapshot_mark){row.time, (uint32_t)record->address};
+	APPEND(counts->snapshot_marks, counts->snapshots, counts->snapshot_room,
+	       (struct snapshot_mark){row.time, (uint32_t)record->address});
 	put(output, &row);
 }
 
@@ -269,7 +260,7 @@ static void put_record(struct output *output, const struct record *record)
 void emit(struct capture *capture, const struct base *base, struct resolution *result, struct counts *counts, FILE *file)
 {
 	struct output output = {
-		.result = result, .writable = result, .counts = counts, .first_time = capture->first_time, .page_shift = base->shift};
+		.result = result, .counts = counts, .first_time = capture->first_time, .page_shift = base->shift};
 	uint32_t ordinal = 0;
 	live_map_init(&output.objects);
 	live_map_init(&output.pages);

@@ -1,6 +1,6 @@
 /*
- * What every pass may end with. There is one way to fail for good: a line on standard error and exit status 2. Threads
- * and buffers are left as they are (_exit), so that nothing half-made reaches standard output.
+ * Fatal errors. There is one way to fail: a line on standard error and exit status 2. _exit leaves threads and buffers as they
+ * are, so nothing half-made reaches standard output.
  */
 #include "import.h"
 

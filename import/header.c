@@ -1,9 +1,13 @@
 /*
- * What stands before and after the rows: `SYIMPORT`, uint32 length, that many bytes of JSON with everything known before the
- * first row (texts, counters, caches); then the blocks of rows.c; then uint32 length and JSON with what was counted while the
- * rows were written. Where the trailer is missing, the import failed.
+ * The JSON before and after the rows:
  *
- * Texts come from a file that anybody may have made: bytes outside ASCII are written as the code points of the same value.
+ *     `SYIMPORT`, uint32 length, JSON of that length    everything known before the first row: texts, counters, caches
+ *     the blocks of rows.c
+ *     uint32 length, JSON of that length                what was counted while the rows were written
+ *
+ * If the last part is missing, the import failed.
+ *
+ * The texts come from a file that anybody may have made. Bytes outside ASCII are written as the code points of the same value.
  */
 #include "import.h"
 
@@ -36,6 +40,11 @@ static void put_texts(FILE *json, const char *key, const struct interner *texts)
 		put_text(json, texts->texts[i], texts->lengths[i]);
 	}
 	fputs("],", json);
+}
+
+static void put_bool(FILE *json, const char *key, bool value)
+{
+	fprintf(json, "\"%s\":%s,", key, value ? "true" : "false");
 }
 
 static void put_number(FILE *json, const char *key, uint64_t value)
@@ -81,6 +90,21 @@ static void put_events(FILE *json, const struct capture *capture)
 	fputs("],", json);
 }
 
+static void put_headings(FILE *json, const struct capture *capture)
+{
+	const char *comma = "";
+	fputs("\"headings\":[", json);
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		const struct interner *lines = &capture->scans[i].headings;
+		for (uint32_t number = 0; number < lines->count; number++) {
+			fputs(comma, json);
+			put_text(json, lines->texts[number], lines->lengths[number]);
+			comma = ",";
+		}
+	}
+	fputs("],", json);
+}
+
 static void put_scans(FILE *json, const struct capture *capture)
 {
 	uint32_t cpus = 1, nodes = 1, pageblock_order = NONE;
@@ -97,6 +121,8 @@ static void put_scans(FILE *json, const struct capture *capture)
 		tracefs |= scan->tracefs;
 	}
 	put_events(json, capture);
+	put_headings(json, capture);
+	put_number(json, "hidden_pointers", SUM(capture, hidden));
 	put_number(json, "lines", SUM(capture, lines));
 	put_number(json, "unparsed_lines", SUM(capture, unparsed));
 	put_number(json, "lost", SUM(capture, lost));
@@ -113,7 +139,8 @@ static void put_scans(FILE *json, const struct capture *capture)
 		put_number(json, "least_pfn", least_pfn);
 		put_number(json, "most_pfn", most_pfn);
 	}
-	fprintf(json, "\"truncated\":%s,\"tracefs\":%s,", truncated ? "true" : "false", tracefs ? "true" : "false");
+	put_bool(json, "truncated", truncated);
+	put_bool(json, "tracefs", tracefs);
 }
 
 /* ---- What pass 3 found --------------------------------------------------------------------------------------------- */
@@ -141,17 +168,7 @@ static void put_allocators(FILE *json, const struct caches *caches)
 	fputs("],", json);
 }
 
-/* Length, then text; a stream in memory because the length comes first. */
-static void put_document(FILE *file, const char *magic, const char *text, size_t length)
-{
-	uint32_t bytes = (uint32_t)length;
-	if (length > UINT32_MAX)
-		die("the texts of the capture do not fit 4 GiB; import it in parts");
-	fputs(magic, file);
-	fwrite(&bytes, sizeof bytes, 1, file);
-	fwrite(text, 1, length, file);
-}
-
+/* A stream in memory, because the length stands before the text. */
 static FILE *open_document(char **text, size_t *length)
 {
 	FILE *json = open_memstream(text, length);
@@ -164,7 +181,12 @@ static void close_document(FILE *json, FILE *file, const char *magic, char **tex
 {
 	if (fclose(json) != 0)
 		die("out of memory");
-	put_document(file, magic, *text, *length);
+	if (*length > UINT32_MAX)
+		die("the texts of the capture do not fit 4 GiB; import it in parts");
+	uint32_t bytes = (uint32_t)*length;
+	fputs(magic, file);
+	fwrite(&bytes, sizeof bytes, 1, file);
+	fwrite(*text, 1, *length, file);
 	free(*text);
 }
 
@@ -185,7 +207,8 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	put_number(json, "older", result->older_objects);
 	put_number(json, "unexplained", result->unexplained);
 	put_number(json, "page_size", (uint64_t)1 << base->shift);
-	fprintf(json, "\"shared_pages\":%s,\"hashed\":%s,", result->shared_pages ? "true" : "false", base->hashed ? "true" : "false");
+	put_bool(json, "shared_pages", result->shared_pages);
+	put_bool(json, "hashed", base->hashed);
 	if (base->known)
 		fprintf(json, "\"base\":\"0x%" PRIx64 "\"}", base->address);
 	else

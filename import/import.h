@@ -2,20 +2,19 @@
  * slabyard-import: kmem events as text on standard input (or several inputs), a resolved trace as binary blocks on
  * standard output. lab/slabyard/capture/importer.py starts it and writes the Parquet file.
  *
- * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
- * time and never with the length of the capture:
+ * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
+ * the length of the capture:
  *
- *   1. scan     (scan.c, remarks.c, stacks.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
- *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
- *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
- *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
- *                                   which objects share a cache (caches.c), and which frees and allocations must have
- *                                   happened unseen: the list of implied events.
- *   4. emit     (emit.c, rows.c)    walk again, implied events merged in, everything decided; write the rows.
+ *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
+ *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
+ *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
+ *                                objects share a cache (caches.c), and which events happened unseen: the implied events.
+ *   4. emit     (emit.c, rows.c) follows them again with the implied events merged in, and writes the rows.
  *
- * The capture is taken as it comes: a line that cannot be read is counted, never fatal. What is fatal (no memory, a full
- * disk, no kmem event at all) ends in die(): one line on standard error, exit status 2, nothing on standard output
- * that the lab could mistake for a trace, because the closing block is missing.
+ * A line that cannot be read is counted and never fatal. Fatal are a lack of memory, a full disk, and a capture without a kmem
+ * event. They end in die(): one line on standard error and exit status 2. The lab cannot mistake what is on standard output by
+ * then for a trace, because the closing block is missing.
  */
 #ifndef SLABYARD_IMPORT_H
 #define SLABYARD_IMPORT_H
@@ -27,6 +26,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "programs/likely.h"
+#include "words.h"
+
 #define NONE UINT32_MAX
 #define NO_CACHE UINT16_MAX
 #define NO_TEXT UINT16_MAX
@@ -36,10 +38,8 @@
 #define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
 #define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
+#define MOST_HEADINGS 256
 #define MAX_ORDER 19 /* page orders above it are misread lines */
-
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 enum kind { KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT, KINDS };
 enum origin { RECORDED, IMPLIED, OLDER };
@@ -59,28 +59,34 @@ struct record {
 	uint8_t kind;
 	uint8_t order;
 	int8_t migrate;
-	int8_t node;
 	uint8_t accounted;
-	uint8_t unused[5];
+	int16_t node;
+	uint8_t unused[4];
 };
 _Static_assert(sizeof(struct record) == 48, "records have no padding");
 
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
 
-/* ---- fatal.c: what every pass may end with ----------------------------------------------------------------------- */
+/* ---- fatal.c: fatal errors, and memory or death-------------------------------------------------------------------- */
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *grow(void *memory, size_t count, size_t bytes); /* realloc(memory, count * bytes) or die */
 void *zeroed(size_t count, size_t bytes);
 
-/* Makes room for one more element of an array; doubles. */
+/* Makes room for one more element of an array, by doubling it. */
 #define RESERVE(array, count, room) \
 	do { \
 		if ((count) == (room)) { \
 			(room) = (room) ? 2 * (room) : 64; \
 			(array) = grow((array), (room), sizeof *(array)); \
 		} \
+	} while (0)
+
+#define APPEND(array, count, room, ...) \
+	do { \
+		RESERVE(array, count, room); \
+		(array)[(count)++] = __VA_ARGS__; \
 	} while (0)
 
 /* ---- intern.c: texts as numbers --------------------------------------------------------------------------------- */
@@ -104,6 +110,9 @@ struct texts {
 	struct interner call_sites, stacks, gfp, names, marks;
 };
 
+void texts_init(struct texts *);
+void texts_free(struct texts *);
+
 /* ---- spool.c: records in an unlinked temporary file -------------------------------------------------------------- */
 
 struct spool {
@@ -113,9 +122,9 @@ struct spool {
 	uint32_t held;       /* records in buffer, not yet written */
 	uint64_t floor_time; /* of the last record written */
 	uint64_t last_time;  /* of the last record put */
-	uint64_t reordered;  /* records that came out of order in time; */
-	uint64_t descents;   /* those that came behind a later one at once; */
-	uint64_t late;       /* and those that came too late to go to their place */
+	uint64_t reordered;  /* records that were not in order of time */
+	uint64_t descents;   /* records with an earlier time than the one just before */
+	uint64_t late;       /* records that came too late to be put in their place */
 };
 
 void spool_open(struct spool *);
@@ -140,7 +149,7 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 	EVENT_NAMES
 };
 
-/* One input and everything learnt from it. */
+/* One input and all that was found in it. */
 struct scan {
 	int fd;
 	const char *const *wanted; /* marks asked for by name */
@@ -152,12 +161,17 @@ struct scan {
 	size_t stack_at;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
-	struct interner unknown;     /* names of events that are none of ours */
+	struct interner unknown;     /* names of other events */
 	uint64_t unknown_counts[64]; /* by number in unknown */
-	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's sum, which is of what was reported too */
-	uint64_t unplaced; /* of the unparsed lines, those that have what stands behind an event's name */
+	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
+	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t other_lines; /* that have nothing of an event of ours */
+	uint64_t hidden; /* events whose pointer is not printed at all */
+	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
+	uint64_t tick_ns; /* of such a time's unit */
+	struct interner headings; /* what perf script --header tells of the recording */
 	uint64_t null_frees, failed_allocs;
-	uint64_t first_time, last_time; /* of all events, counted-apart ones too */
+	uint64_t first_time, last_time; /* of all events, null frees and failed allocations included */
 	uint32_t cpus, nodes;  /* largest seen + 1 */
 	uint32_t pageblock_order; /* NONE: no extfrag event */
 	uint64_t least_pfn, most_pfn;
@@ -170,7 +184,15 @@ struct scan {
 
 void scan_input(struct scan *);
 void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
+struct record empty_record(uint16_t cpu);
+bool take_kmem(struct scan *, struct record *, enum event_name, const char *fields, const char *end); /* false: it cannot be read */
+enum event_name event_of(struct word name);
 extern const char *const event_names[EVENT_NAMES];
+
+/* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
+
+enum event_name find_event(const char *line, const char *end, struct word *name);
+bool take_other_form(struct scan *, enum event_name, const char *line, struct word name, const char *end); /* false: it is none of them */
 
 /* ---- remarks.c: what stands between the events ------------------------------------------------------------------- */
 
@@ -190,8 +212,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *stacks, *marks;
-		uint16_t *gfp, *names;
+		uint32_t *call_sites, *stacks, *marks, *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
 	uint32_t records;               /* with the two marks */
@@ -207,7 +228,7 @@ struct capture {
 	uint64_t last;
 };
 
-/* Merges the texts of all inputs. The marks (or NULL) become snapshots before the first and after the last event. */
+/* Merges the texts of all inputs. The marks, unless NULL, become snapshots before the first and after the last event. */
 void capture_join(struct capture *, const char *first_mark, const char *last_mark);
 void capture_close(struct capture *);
 void capture_rewind(struct capture *);
@@ -240,9 +261,9 @@ void page_map_free(struct page_map *);
 uint32_t page_get(struct page_map *, uint64_t pfn);
 void page_fill(struct page_map *, uint64_t pfn, uint64_t count, uint32_t entry);
 
-/* ---- live.c: what lives at an address ------------------------------------------------------------------------------ */
+/* ---- live.c: what is live at an address --------------------------------------------------------------------------- */
 
-/* The number of an entry is the `object` column: small, reused. Objects and pages are in two maps over one pool. */
+/* The number of an entry is the `object` column: small, and reused. Objects and pages are in two maps over one pool. */
 struct live {
 	uint64_t key;       /* address, or page frame number */
 	uint32_t chain;     /* next in the hash chain, or in the free list */
@@ -250,10 +271,10 @@ struct live {
 	uint32_t class;     /* resolve: its class, or NONE for a kmalloc; emit: its cache */
 	uint32_t run;       /* resolve: the live run that it is in, or NONE */
 	uint32_t next, prev;/* resolve: objects of that run */
-	uint32_t since;     /* resolve: ordinal of the record that allocated it, or freed it (graves) */
+	uint32_t since;     /* resolve: ordinal of the record that allocated it; of a tombstone: that freed it */
 	uint32_t serial;    /* resolve: how many cache allocations came before it */
 	uint8_t kind, order, owner;
-	bool grave;         /* resolve: freed since; kept until its run ends */
+	bool tombstone;     /* resolve: freed, and kept until its run ends */
 	bool implied;       /* emit: its allocation is implied */
 };
 
@@ -271,7 +292,7 @@ void live_map_init(struct live_map *);
 void live_map_free(struct live_map *);
 void live_pool_free(struct live_pool *);
 uint32_t live_find(const struct live_map *, const struct live_pool *, uint64_t key); /* NONE: not there */
-uint32_t live_add(struct live_map *, struct live_pool *, uint64_t key);              /* must not be there */
+uint32_t live_add(struct live_map *, struct live_pool *, uint64_t key);              /* the key must not be there */
 void live_remove(struct live_map *, struct live_pool *, uint32_t entry);
 
 /* ---- caches.c: which allocations are of one cache ------------------------------------------------------------------- */
@@ -283,7 +304,7 @@ struct class {
 	uint32_t beside;    /* a class with objects of the same stride and another size in one page run, or NONE */
 	uint32_t free_votes;
 	uint64_t address_bits; /* all addresses, or'ed */
-	uint64_t places;    /* a bit for each address, by its hash: how many there were, roughly */
+	uint64_t places;    /* a bit for each address, by its hash: a rough count of different ones */
 	uint16_t name;      /* printed on the allocation, or NO_TEXT */
 	uint16_t free_name; /* majority vote of the names that its objects' frees print */
 	uint16_t cache;     /* once settled */
@@ -297,7 +318,7 @@ struct cache {
 	uint64_t allocs, frees; /* recorded; filled in by emit */
 };
 
-/* What the frees at one call site free: what they freed last, for frees whose object's allocation was not seen. */
+/* What a call site freed last: a guess for its frees of objects whose allocation was not seen. */
 struct free_site {
 	uint32_t class;             /* or NONE */
 	uint32_t size, allocated;   /* of a kmalloc; 0: none */
@@ -317,13 +338,13 @@ struct caches {
 
 void caches_init(struct caches *, const struct texts *);
 void caches_free(struct caches *);
-uint32_t class_of(struct caches *, const struct record *);      /* of a cache allocation */
+uint32_t class_of(struct caches *, const struct record *);      /* the class of a cache allocation */
 void class_seen(struct caches *, uint32_t class, uint64_t address); /* an object of it is at the address */
-void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
+void class_join(struct caches *, uint32_t a, uint32_t b);       /* they are of one cache if their sizes are equal */
 void class_beside(struct caches *, uint32_t a, uint32_t b);     /* they share a page run */
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
 void caches_join_equal_sizes(struct caches *);                  /* where pages are shared: a size is one cache */
-void caches_join_grown(struct caches *);                        /* where they are not: what lies beside each other is one cache */
+void caches_join_grown(struct caches *);                        /* where they are not: classes that share a page run are one cache */
 void caches_settle(struct caches *);                            /* once joined: fills list and class.cache */
 void cache_holds(struct cache *, const struct class *);         /* its sizes are at least those of the class */
 uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
@@ -333,7 +354,7 @@ uint32_t cache_alignment(const struct cache *);                 /* that its addr
 
 enum implied_kind { IMPLIED_OBJECT_FREE, IMPLIED_OBJECT_ALLOC, IMPLIED_PAGE_FREE, IMPLIED_PAGE_ALLOC };
 
-/* An event that the capture proves but does not show. It happens just before the record of ordinal `before`. */
+/* An event that the capture proves but does not show. It happens just before record number `before`. */
 struct implied {
 	uint64_t address;  /* object: pointer; page: frame number */
 	uint32_t before;
@@ -347,10 +368,10 @@ struct implied {
 	uint8_t free_kind; /* object allocation: KFREE or CACHE_FREE */
 	uint8_t order;
 	int8_t migrate;
-	bool dropped;      /* nothing tells how large the object was: its free counts as older */
+	bool dropped;      /* the object's size is not known: its free counts as one of an object older than the trace */
 };
 
-/* What is known of a page run after its life. */
+/* What is known of a page run in the end. */
 struct history {
 	uint32_t class;   /* of a cache that has objects in it, or NONE */
 	uint32_t kmalloc_size, kmalloc_allocated; /* bytes_req and bytes_alloc of the kmalloc last seen in it, or 0 */
@@ -358,7 +379,7 @@ struct history {
 	uint8_t owner;    /* enum owner */
 };
 
-/* What is learnt of one cache allocation after it happened. */
+/* What later events tell of a cache allocation. */
 struct cache_alloc {
 	uint32_t history; /* of its page run, or NONE */
 	uint32_t class;
@@ -375,8 +396,8 @@ struct resolution {
 	uint32_t page_event_count, page_event_room;
 	struct cache_alloc *cache_allocs; /* by number of the recorded cache allocation */
 	uint32_t cache_alloc_count, cache_alloc_room;
-	uint32_t *strange_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
-	uint32_t strange_free_count, strange_free_room;
+	uint32_t *unmatched_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
+	uint32_t unmatched_free_count, unmatched_free_room;
 	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;
@@ -393,7 +414,8 @@ struct row {
 	uint32_t object, size, allocated, call_site, stack;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
-	int8_t migrate, node;
+	int8_t migrate;
+	int16_t node;
 	uint8_t accounted;
 };
 

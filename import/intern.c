@@ -1,7 +1,7 @@
 /*
- * Texts as numbers. A capture of twenty million events has a few thousand different call sites, a few dozen flag
- * combinations and cache names, each of which repeats all the time, so a lookup first tries a small table of recent
- * texts that one hash value indexes, then an open-addressing table. Numbers are given in order of first appearance.
+ * Texts as numbers, in order of first appearance. A capture of twenty million events has a few thousand different call sites and
+ * a few dozen flag combinations and cache names, and they repeat all the time. So a lookup first tries a small table of recent
+ * texts, then an open-addressing hash table.
  *
  * One interner belongs to one thread; capture_join() merges those of several inputs.
  */
@@ -47,6 +47,24 @@ void intern_free(struct interner *interner)
 	free(interner->hashes);
 	free(interner->lengths);
 	free(interner->slots);
+}
+
+void texts_init(struct texts *texts)
+{
+	intern_init(&texts->call_sites, NONE - 1);
+	intern_init(&texts->stacks, NONE - 1);
+	intern_init(&texts->gfp, NO_TEXT - 1);
+	intern_init(&texts->names, NO_TEXT - 1);
+	intern_init(&texts->marks, NONE - 1);
+}
+
+void texts_free(struct texts *texts)
+{
+	intern_free(&texts->call_sites);
+	intern_free(&texts->stacks);
+	intern_free(&texts->gfp);
+	intern_free(&texts->names);
+	intern_free(&texts->marks);
 }
 
 static void place(struct interner *interner, uint32_t number)

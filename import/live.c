@@ -1,6 +1,6 @@
 /*
- * What lives, by address: hash maps with chains over one pool of entries. The number of an entry is the `object` column of
- * the trace, so entries are handed out last freed first and their numbers stay small and dense.
+ * Live objects and pages by address: hash maps with chains over one pool of entries. The number of an entry is the `object` column
+ * of the trace. The entry that was freed last is reused first, so numbers stay small and dense.
  */
 #include "import.h"
 
@@ -57,7 +57,7 @@ static void widen(struct live_map *map, struct live_pool *pool)
 static uint32_t take(struct live_pool *pool)
 {
 	uint32_t entry = pool->free;
-	if (entry) { /* entries on the free list are numbered from 1 there, so that a zeroed pool is an empty one */
+	if (entry) { /* the free list counts entries from 1, so a zeroed pool is empty */
 		pool->free = pool->entries[entry - 1].chain;
 		return entry - 1;
 	}

@@ -1,10 +1,12 @@
 /*
  * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME] [--mark NAME]... [--page-size BYTES]
  *
- * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the
- * resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written. The marks add a
- * snapshot before the first and after the last event; --mark names one that the capture has, and that must become a
- * snapshot however many there are. Without --page-size the capture is asked: see base.c.
+ * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the resolved
+ * trace to standard output. import.h has the passes, header.c and rows.c the output.
+ *
+ *   --first-mark, --last-mark   add a snapshot before the first and after the last event
+ *   --mark                      a mark of the capture that becomes a snapshot however many marks there are
+ *   --page-size                 of the recorded kernel; without it the capture is asked (base.c)
  *
  * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
  */
@@ -37,7 +39,7 @@ static void scan_all(struct capture *capture)
 	free(threads);
 }
 
-/* Nothing to import is a mistake of the user's; say which. So are times since the line before, as of perf script --deltatime. */
+/* Refuses a capture without events, and says which mistake it is. Refuses times that are differences (perf script --deltatime). */
 static void refuse_nothing(const struct capture *capture)
 {
 	uint64_t lines = 0, events = 0, unplaced = 0, records = 0, descents = 0, reordered = 0;
@@ -80,7 +82,7 @@ static void add_input(struct capture *capture, const char *text)
 	capture->scans[capture->scan_count++] = scan;
 }
 
-/* With one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts it. */
+/* Resolves with one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts the winner. */
 static bool resolve_with(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
 {
 	base_find(capture, base, shift);
@@ -88,7 +90,6 @@ static bool resolve_with(struct capture *capture, struct base *base, struct reso
 		return false;
 	resolve(capture, base, resolution);
 	if (resolution->unexplained <= resolution->explained / 4) {
-		base->hashed = false;
 		return true;
 	}
 	/* It won by chance. */
@@ -97,7 +98,8 @@ static bool resolve_with(struct capture *capture, struct base *base, struct reso
 	return false;
 }
 
-/* shift: of the page size, 0 when it is to be found out: 4 KiB, else 64-bit Arm's and PowerPC's 16 or 64 KiB. */
+/* Resolves with the base that the trace supports, or with none. shift: of the page size; 0: tries 4 KiB, then the 16 and 64 KiB of
+ * 64-bit Arm and PowerPC. */
 static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
 {
 	struct base other;

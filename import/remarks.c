@@ -1,13 +1,13 @@
 /*
- * What stands between the events: what recorders say of lost ones, perf's words around those, the headings of tracefs and of
- * trace-cmd. scan.c asks here about lines that are none of an event.
+ * Lines between the events: reports of lost events, perf's words around those, headings of tracefs and trace-cmd. scan.c asks here
+ * about lines that are no events.
  */
 #include "import.h"
 #include "words.h"
 
 #define MAX_SAMPLES ((uint64_t)1 << 50)
 
-/* The first number of a text, `otherwise` where there is none. */
+/* The first number in a text, or `otherwise`. */
 static uint64_t number_in(const char *at, const char *end, uint64_t otherwise)
 {
 	struct word digits;
@@ -20,7 +20,7 @@ static uint64_t number_in(const char *at, const char *end, uint64_t otherwise)
 	return decimal(digits, &value) ? value : otherwise;
 }
 
-/* Where `text` ends in a line; NULL where it is not in it. */
+/* The place in a line behind `text`; NULL: the line does not have it. */
 static const char *behind(const char *line, const char *end, const char *text)
 {
 	size_t length = strlen(text);
@@ -31,11 +31,17 @@ static const char *behind(const char *line, const char *end, const char *text)
 }
 
 /*
- * What recorders say of lost events. A report of some: `PERF_RECORD_LOST lost 12` (and ..._LOST_SAMPLES) of perf script, also
- * with a CPU that is none; `CPU:0 [LOST 12 EVENTS]` of tracefs, `LOST 12 events!` of perf trace, `CPU:0 [12 EVENTS DROPPED]`
- * of trace-cmd; one without a number stands for one event. perf's last words, where its messages went into the text, are of all
- * events, those that were reported included: `Processed 94257 events and lost 866 chunks!`, each of one event at least, and
- * `Processed 569363 samples and lost 85.26%!`, the lost ones among them.
+ * Lost events. A report without a number stands for one event:
+ *
+ *     PERF_RECORD_LOST lost 12       perf script (also ..._LOST_SAMPLES, and with a CPU that does not exist)
+ *     CPU:0 [LOST 12 EVENTS]         tracefs
+ *     LOST 12 events!                perf trace
+ *     CPU:0 [12 EVENTS DROPPED]      trace-cmd
+ *
+ * perf may end with a sum over all events, reported losses included:
+ *
+ *     Processed 94257 events and lost 866 chunks!      a chunk is one event at least
+ *     Processed 569363 samples and lost 85.26%!        the lost ones are among the samples
  */
 static bool take_loss(struct scan *scan, const char *line, const char *end)
 {
@@ -62,7 +68,7 @@ static bool take_loss(struct scan *scan, const char *line, const char *end)
 	return true;
 }
 
-/* perf's own records, of which perf script prints some where asked to: the maps and forks of programs, ends of rounds. */
+/* perf's own records, which perf script prints on request: maps and forks of programs, ends of rounds, losses. */
 bool take_record(struct scan *scan, const char *line, const char *end)
 {
 	static const char lost[] = "PERF_RECORD_LOST";
@@ -70,7 +76,7 @@ bool take_record(struct scan *scan, const char *line, const char *end)
 	return (size_t)(end - line) < length || memcmp(line, lost, length) != 0 || take_loss(scan, line, end);
 }
 
-/* How many CPUs the machine has, which of them have no events, the version of the file. It tells of losses where they are. */
+/* Headings of trace-cmd: how many CPUs the machine has, which of them have no events, the version of the file. */
 static bool take_trace_cmd(struct scan *scan, const char *line, const char *end)
 {
 	struct word cpus = {line + 5, end};
@@ -86,7 +92,27 @@ static bool take_trace_cmd(struct scan *scan, const char *line, const char *end)
 	return behind(line, end, "version = ") == line + 10;
 }
 
-/* Reports of lost events, perf's words around them, tracefs's headings: the tracer, what its buffer holds of what was written. */
+/* What `perf script --header` tells of the recording, for the lab: it knows what the lines mean. */
+static void take_heading(struct scan *scan, const char *line, const char *end)
+{
+	static const char *const wanted[] = {"# cmdline : ", "# event : ", "# os release : ", "# arch : ", "# nrcpus avail : ", "# captured on"};
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		size_t length = strlen(wanted[i]);
+		if ((size_t)(end - line) > length && memcmp(line, wanted[i], length) == 0)
+			intern(&scan->headings, line, (size_t)(end - line));
+	}
+}
+
+/* `#P:64` in the headings of tracefs: how many CPUs there are. */
+static void take_cpus(struct scan *scan, const char *line, const char *end)
+{
+	const char *at = behind(line, end, "#P:");
+	uint64_t count = at ? number_in(at, end, 0) : 0;
+	if (count <= UINT16_MAX && count > scan->cpus)
+		scan->cpus = (uint32_t)count;
+}
+
+/* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events are still there. */
 bool take_remark(struct scan *scan, const char *line, const char *end)
 {
 	static const char heading[] = "entries-in-buffer/entries-written:";
@@ -98,6 +124,8 @@ bool take_remark(struct scan *scan, const char *line, const char *end)
 		return false;
 	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)
 		scan->tracefs = true;
+	take_heading(scan, line, end);
+	take_cpus(scan, line, end);
 	const char *at = behind(line, end, heading);
 	if (at) {
 		struct word kept, written;

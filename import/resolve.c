@@ -4,22 +4,23 @@
  * The pass walks the capture with two views of the same memory: page runs, from mm_page_alloc to mm_page_free, and live
  * objects, each in the run that holds it. It learns:
  *
- * Owners. A run in which an object was allocated or freed while the run lived is the recorded allocator's: `slab`, or
- * `large` when its one allocation is a kmalloc that begins the run and fills it. Every other run is the environment's. A
- * page older than the trace is a run of one page, made when an object is first seen in it.
+ * Owners. A run in which an object was allocated or freed is the recorded allocator's: `large` if its one allocation is a kmalloc
+ * that fills the run from its start, else `slab`. Every other run is the environment's. A page older than the trace becomes a run
+ * of one page when an object is first seen in it.
  *
  * Implied events. Some traffic fires no event: bulk allocation and bulk free, frees of whole RCU batches, page frees while
- * events were lost. What stands in the capture contradicts itself then, and the contradiction is the proof:
+ * events were lost. The capture then contradicts itself, and the contradiction proves the event:
  *   - an address is allocated that is still live: it was freed before;
  *   - a page run is freed, or handed out again, while objects in it are live: they were all freed before;
  *   - an object is freed that was never allocated, in a run younger than the trace: it was allocated before;
  *   - a page is handed out that is part of a live run: that run was freed before;
  *   - a page is freed that was freed already: it was allocated before;
  *   - part of a run is freed: the run was split (split_page) into pieces of that size.
- * place_free() and place_alloc() say where such an event goes in the time that is left open; docs/trace-format.md says why.
+ * imply_free() and unmatched_free() choose the place of such an event within the time that is left open; docs/trace-format.md says
+ * why.
  *
- * Older events. A free of an object in a page older than the trace, or of a page that the trace did not see before, frees
- * something that was there when the trace began.
+ * Older than the trace. A free of an object in a page older than the trace frees an object older than the trace. So does a free of
+ * a page that the trace has not seen before, for a page.
  *
  * Caches, see caches.c.
  */
@@ -51,38 +52,22 @@ struct walk {
 	uint64_t runs_judged, runs_mixed; /* with two objects or more; of these, with different strides */
 };
 
-/* ---- Placement -------------------------------------------------------------------------------------------------- */
-
-/* The latest time: just before the proof. Bulk frees end slabs and make room for the next allocations at once. */
-static uint32_t place_free(uint32_t proof)
-{
-	return proof;
-}
-
-/* The earliest time: just after the address was last known to be free. Bulk allocations fill slabs when they are new. */
-static uint32_t place_alloc(uint32_t known_free)
-{
-	return known_free + 1;
-}
-
 static struct implied *imply(struct walk *walk, enum implied_kind kind, uint64_t address, uint32_t before)
 {
 	struct resolution *result = walk->result;
-	RESERVE(result->implied, result->implied_count, result->implied_room);
-	struct implied *implied = &result->implied[result->implied_count];
-	*implied = (struct implied){
-		.address = address, .before = before, .sequence = result->implied_count, .history = NONE, .call_site = NONE,
+	uint32_t number = result->implied_count;
+	APPEND(result->implied, result->implied_count, result->implied_room, (struct implied){
+		.address = address, .before = before, .sequence = number, .history = NONE, .call_site = NONE,
 		.cache = NO_CACHE, .name = NO_TEXT, .kind = (uint8_t)kind, .migrate = -1,
-	};
-	result->implied_count++;
-	return implied;
+	});
+	return &result->implied[number];
 }
 
 /* ---- Objects in runs -------------------------------------------------------------------------------------------- */
 
 /*
- * An object that is freed in a run younger than the trace leaves its entry there as a grave, until the run ends: so it is
- * known when its address was last free, should it be freed again without an allocation.
+ * A freed object in a run younger than the trace leaves its entry as a tombstone until the run ends. If the address is then freed
+ * again without an allocation, the tombstone tells since when it was free.
  */
 
 static void put_into_run(struct walk *walk, uint32_t object, uint32_t run)
@@ -111,20 +96,21 @@ static void object_gone(struct walk *walk, uint32_t object)
 	live_remove(&walk->objects, &walk->pool, object);
 }
 
-static void bury(struct walk *walk, uint32_t object)
+static void mark_freed(struct walk *walk, uint32_t object)
 {
 	struct live *live = &walk->pool.entries[object];
 	if (live->run == NONE || walk->runs[live->run].older) {
 		object_gone(walk, object);
 		return;
 	}
-	live->grave = true;
+	live->tombstone = true;
 	live->since = walk->now;
 }
 
+/* Bulk frees end slabs and make room for the next allocations at once. So the event is placed as late as it can be. */
 static void imply_free(struct walk *walk, uint32_t object)
 {
-	imply(walk, IMPLIED_OBJECT_FREE, walk->pool.entries[object].key, place_free(walk->now));
+	imply(walk, IMPLIED_OBJECT_FREE, walk->pool.entries[object].key, walk->now);
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------- */
@@ -132,12 +118,12 @@ static void imply_free(struct walk *walk, uint32_t object)
 static uint32_t new_history(struct walk *walk, enum owner owner)
 {
 	struct resolution *result = walk->result;
-	RESERVE(result->histories, result->history_count, result->history_room);
-	result->histories[result->history_count] = (struct history){.class = NONE, .name = NO_TEXT, .owner = (uint8_t)owner};
-	return result->history_count++;
+	APPEND(result->histories, result->history_count, result->history_room,
+	       (struct history){.class = NONE, .name = NO_TEXT, .owner = (uint8_t)owner});
+	return result->history_count - 1;
 }
 
-/* Of pages in which no object was seen. Where pointers do not tell, only movable pages are known to be no slab. */
+/* The owner of pages in which no object was seen. Without a base only movable pages are known to be no slab. */
 static enum owner owner_without_objects(const struct walk *walk, int8_t migrate)
 {
 	return walk->base->known || migrate == MOVABLE ? OWNER_ENVIRONMENT : OWNER_UNKNOWN;
@@ -165,12 +151,12 @@ static void judge(struct walk *walk, const struct run *run)
 	walk->runs_mixed += run->mixed;
 }
 
-/* The run ends; objects that still live in it must have been freed. */
+/* Ends a run. Objects that are still live in it must have been freed. */
 static void end_run(struct walk *walk, uint32_t number)
 {
 	struct run *run = &walk->runs[number];
 	while (run->first_object != NONE) {
-		if (!walk->pool.entries[run->first_object].grave)
+		if (!walk->pool.entries[run->first_object].tombstone)
 			imply_free(walk, run->first_object);
 		object_gone(walk, run->first_object);
 	}
@@ -181,7 +167,7 @@ static void end_run(struct walk *walk, uint32_t number)
 	walk->free_run = number + 1;
 }
 
-/* The live run that the object's page is in, made when the page is older than the trace. NONE when nothing tells the page. */
+/* The live run that has the object's page; a new one where the page is older than the trace. NONE: the page is not known. */
 static uint32_t run_of_object(struct walk *walk, uint64_t address)
 {
 	struct resolution *result = walk->result;
@@ -239,19 +225,18 @@ static void allocated_in_run(struct walk *walk, const struct record *record, str
 
 /* ---- Object events ---------------------------------------------------------------------------------------------- */
 
-static uint32_t remember_cache_alloc(struct walk *walk, uint32_t class, uint32_t history)
+static uint32_t note_cache_alloc(struct walk *walk, uint32_t class, uint32_t history)
 {
 	struct resolution *result = walk->result;
-	RESERVE(result->cache_allocs, result->cache_alloc_count, result->cache_alloc_room);
-	result->cache_allocs[result->cache_alloc_count] =
-		(struct cache_alloc){.history = history, .class = class, .name = NO_TEXT, .cache = NO_CACHE};
-	return result->cache_alloc_count++;
+	APPEND(result->cache_allocs, result->cache_alloc_count, result->cache_alloc_room,
+	       (struct cache_alloc){.history = history, .class = class, .name = NO_TEXT, .cache = NO_CACHE});
+	return result->cache_alloc_count - 1;
 }
 
 static void object_alloc(struct walk *walk, const struct record *record)
 {
 	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
-	if (unlikely(object != NONE && !walk->pool.entries[object].grave))
+	if (unlikely(object != NONE && !walk->pool.entries[object].tombstone))
 		imply_free(walk, object);
 	uint32_t run = run_of_object(walk, record->address);
 	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
@@ -264,16 +249,16 @@ static void object_alloc(struct walk *walk, const struct record *record)
 		put_into_run(walk, object, run);
 	}
 	struct live *live = &walk->pool.entries[object];
-	live->grave = false;
+	live->tombstone = false;
 	live->class = class;
 	live->size = record->size;
 	live->allocated = record->allocated;
 	live->since = walk->now;
 	if (class != NONE)
-		live->serial = remember_cache_alloc(walk, class, run == NONE ? NONE : walk->runs[run].history);
+		live->serial = note_cache_alloc(walk, class, run == NONE ? NONE : walk->runs[run].history);
 }
 
-/* What the free of a live object says of its cache and of its call site. */
+/* Learns from the free of a live object about its cache and about the free's call site. */
 static void learn_from_free(struct walk *walk, const struct record *record, const struct live *live)
 {
 	struct resolution *result = walk->result;
@@ -292,25 +277,26 @@ static void learn_from_free(struct walk *walk, const struct record *record, cons
 	}
 }
 
-/* A free of what nothing allocated. grave: where the address was freed last, or NONE. */
-static void strange_free(struct walk *walk, const struct record *record, uint32_t run, uint32_t grave)
+/* The free of an object whose allocation is not recorded. tombstone: of the last free at this address, or NONE. */
+static void unmatched_free(struct walk *walk, const struct record *record, uint32_t run, uint32_t tombstone)
 {
 	struct resolution *result = walk->result;
-	RESERVE(result->strange_frees, result->strange_free_count, result->strange_free_room);
-	result->strange_frees[result->strange_free_count++] = run == NONE ? NONE : walk->runs[run].history;
+	APPEND(result->unmatched_frees, result->unmatched_free_count, result->unmatched_free_room,
+	       run == NONE ? NONE : walk->runs[run].history);
 	if (run == NONE || walk->runs[run].older)
 		return;
-	uint32_t known_free = grave == NONE ? walk->runs[run].born : walk->pool.entries[grave].since;
-	struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, place_alloc(known_free));
+	uint32_t known_free = tombstone == NONE ? walk->runs[run].born : walk->pool.entries[tombstone].since;
+	/* Bulk allocations fill slabs when they are new. So the event is placed as early as it can be. */
+	struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, known_free + 1);
 	implied->history = walk->runs[run].history;
 	implied->call_site = record->call_site;
 	implied->name = record->name;
 	implied->free_kind = record->kind;
-	if (grave == NONE) {
-		grave = live_add(&walk->objects, &walk->pool, record->address);
-		put_into_run(walk, grave, run);
+	if (tombstone == NONE) {
+		tombstone = live_add(&walk->objects, &walk->pool, record->address);
+		put_into_run(walk, tombstone, run);
 	}
-	bury(walk, grave);
+	mark_freed(walk, tombstone);
 }
 
 static void object_free(struct walk *walk, const struct record *record)
@@ -319,21 +305,20 @@ static void object_free(struct walk *walk, const struct record *record)
 	uint32_t run = run_of_object(walk, record->address);
 	if (run != NONE && record->name != NO_TEXT)
 		walk->result->histories[walk->runs[run].history].name = record->name;
-	if (unlikely(object == NONE || walk->pool.entries[object].grave)) {
-		strange_free(walk, record, run, object);
+	if (unlikely(object == NONE || walk->pool.entries[object].tombstone)) {
+		unmatched_free(walk, record, run, object);
 		return;
 	}
 	learn_from_free(walk, record, &walk->pool.entries[object]);
-	bury(walk, object);
+	mark_freed(walk, object);
 }
 
 /* ---- Page events ------------------------------------------------------------------------------------------------ */
 
-static void remember_page_event(struct walk *walk, uint32_t history)
+static void note_page_event(struct walk *walk, uint32_t history)
 {
 	struct resolution *result = walk->result;
-	RESERVE(result->page_events, result->page_event_count, result->page_event_room);
-	result->page_events[result->page_event_count++] = history;
+	APPEND(result->page_events, result->page_event_count, result->page_event_room, history);
 }
 
 static void imply_page_free(struct walk *walk, uint32_t run)
@@ -367,7 +352,7 @@ static void page_alloc(struct walk *walk, const struct record *record)
 	uint32_t history = new_history(walk, owner_without_objects(walk, record->migrate));
 	uint32_t run = new_run(walk, record->address, record->order, history);
 	walk->runs[run].migrate = record->migrate;
-	remember_page_event(walk, history);
+	note_page_event(walk, history);
 }
 
 /* split_page() made pieces of a run, and now one is freed. */
@@ -379,7 +364,7 @@ static void split(struct walk *walk, uint32_t number, uint8_t order)
 		imply_page_alloc(walk, pfn, order, run.history, run.migrate);
 }
 
-/* Ends what lives in the range that is freed, and says how to count the free. Slow path: it is not one whole run. */
+/* Ends all runs in a freed range that is not one whole run, and returns the history of the free. Slow path. */
 static uint32_t free_range(struct walk *walk, const struct record *record)
 {
 	uint64_t end = record->address + ((uint64_t)1 << record->order);
@@ -417,10 +402,10 @@ static void page_free(struct walk *walk, const struct record *record)
 	}
 	if (likely(entry >= PAGE_FIRST_RUN && walk->runs[number].pfn == record->address &&
 	           walk->runs[number].order == record->order && !walk->runs[number].older)) {
-		remember_page_event(walk, walk->runs[number].history);
+		note_page_event(walk, walk->runs[number].history);
 		end_run(walk, number);
 	} else {
-		remember_page_event(walk, free_range(walk, record));
+		note_page_event(walk, free_range(walk, record));
 	}
 }
 
@@ -457,7 +442,7 @@ static void settle_cache_allocs(struct resolution *result)
 	}
 }
 
-/* What an object was whose allocation was not seen: by the name on its free, its slab, or what its call site frees. */
+/* Finds the cache and size of an object with an implied allocation: by the name on its free, its slab, or the call site of its free. */
 static void settle_implied_alloc(struct resolution *result, struct implied *implied)
 {
 	const struct history *history = &result->histories[implied->history];
@@ -542,6 +527,6 @@ void resolution_free(struct resolution *result)
 	free(result->histories);
 	free(result->page_events);
 	free(result->cache_allocs);
-	free(result->strange_frees);
+	free(result->unmatched_frees);
 	caches_free(&result->caches);
 }

@@ -1,9 +1,9 @@
 /*
  * Rows as blocks of columns, so that capture/writer.py wraps each column as an array without touching a value:
  *
- *     uint32 rows (0: no more blocks follow), then for each column in the order of COLUMNS its values, packed.
+ *     uint32 rows (0: no more blocks follow), then for each column in the order of COLUMNS its values, packed
  *
- * All in the machine's own byte order; both ends are always the same machine. A block becomes one row group.
+ * Values are in the machine's own byte order, because both ends are on the same machine. A block becomes one Parquet row group.
  */
 #include "import.h"
 
@@ -17,7 +17,7 @@ enum { BLOCK_ROWS = 1 << 19 };
 #define COLUMNS(X) \
 	X(uint64_t, time) X(uint64_t, address) X(uint32_t, object) X(uint32_t, size) X(uint32_t, allocated) X(uint32_t, call_site) \
 	X(uint32_t, stack) X(uint16_t, cpu) X(uint16_t, cache) X(uint16_t, gfp) X(uint8_t, kind) X(uint8_t, origin) X(uint8_t, order) X(uint8_t, owner) \
-	X(int8_t, migrate) X(int8_t, node) X(uint8_t, accounted)
+	X(int8_t, migrate) X(int16_t, node) X(uint8_t, accounted)
 
 static struct {
 	FILE *file;

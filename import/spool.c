@@ -1,11 +1,11 @@
 /*
- * Records in a temporary file that has no name: it is unlinked as soon as it is open, so nothing is left behind however
- * the program ends. It lies in $TMPDIR, which importer.py sets to the folder of the result when the user did not, because
- * /tmp is memory on many machines. 48 bytes for each event.
+ * Records in an unnamed temporary file, 48 bytes each. The file is unlinked as soon as it is open, so nothing is left behind however
+ * the program ends. It is in $TMPDIR. If the user did not set that, importer.py sets it to the folder of the result, because /tmp
+ * is memory on many machines.
  *
- * Time never decreases in a spool. Captures are nearly always in order; where time goes back (per-CPU buffers merged by
- * a tool that did not sort), the record moves back to its place among the last WINDOW records. One that is older than
- * those takes the time of the oldest of them. All of these are counted.
+ * Time never decreases in a spool. Captures are nearly always in order. Time goes back where a tool has merged per-CPU buffers
+ * without sorting; the record then moves back to its place among the last WINDOW records. One that is older than those takes the
+ * time of the oldest of them. All of these are counted.
  */
 #include "import.h"
 
@@ -50,7 +50,7 @@ static void write_out(struct spool *spool, uint32_t records)
 	memmove(spool->buffer, spool->buffer + records, spool->held * sizeof *spool->buffer);
 }
 
-static void put_back_in_time(struct spool *spool, const struct record *record)
+static void insert_by_time(struct spool *spool, const struct record *record)
 {
 	uint32_t at = spool->held;
 	spool->reordered++;
@@ -73,7 +73,7 @@ void spool_put(struct spool *spool, const struct record *record)
 	if (likely(!spool->held || spool->buffer[spool->held - 1].time <= record->time))
 		spool->buffer[spool->held++] = *record;
 	else
-		put_back_in_time(spool, record);
+		insert_by_time(spool, record);
 	spool->last_time = record->time;
 	spool->records++;
 }

@@ -1,4 +1,4 @@
-/* Words of a line and the numbers in them: what scan.c and remarks.c read text with. */
+/* Words of a line, and numbers in them; for scan.c and remarks.c. */
 #ifndef SLABYARD_WORDS_H
 #define SLABYARD_WORDS_H
 

@@ -1,9 +1,9 @@
 /*
- * slabyard: the command, as it is installed. Starts slabyard-python beside it, the script that pip writes, with its own arguments.
+ * slabyard: the installed command. Starts slabyard-python beside it, the script that pip writes, with the same arguments.
  *
  * Python takes some hundredths of a second until it runs a line of ours, and answers Ctrl-C with a traceback meanwhile. So the signals
- * that end the lab are held back from here on, which a program inherits; lab/slabyard/__main__.py lets them through as soon as it
- * answers them. None is lost, and one that whoever starts us ignores stays ignored.
+ * that end the lab are blocked here; the new program inherits that. lab/slabyard/__main__.py unblocks them as soon as it can
+ * handle them. No signal is lost, and an ignored one stays ignored.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,18 +1,21 @@
 /*
- * Forks. A child has one thread: a lock that another thread held at the fork stays held for ever, and what another thread was
- * about to do is never done. So the forking thread takes all locks of the slab API before, and the child finds them free.
+ * Forks of programs that use the slab API.
+ *
+ * A child has one thread. A lock that another thread held at the fork would stay held for ever, and what that thread was about to
+ * do would never be done. So the forking thread takes all locks of the slab API before the fork, and the child finds them free.
  *
  * Order. A thread that holds a lock of the list below may wait for a later one, never for an earlier one. Shrinkers run with their
- * lock held, and may use everything else. Callbacks of RCU run with its turn held, and may queue more. The heap's own locks come
- * last: its handlers were registered first (core/platform/threads.c), and handlers for before a fork run in reverse order.
- * So the first call of the slab API registers these, and a fork that runs beside that very call does not take the locks.
+ * lock held and may use everything else. RCU callbacks run with rcu.advance_lock held and may queue more. The heap's own locks
+ * come last: its handlers were registered first (core/platform/threads.c), and pthread_atfork runs the handlers before a fork in
+ * reverse order. These handlers are registered by the first call of the slab API. A fork beside that very call does not take
+ * the locks.
  */
 #include "forks.h"
 
 #include <pthread.h>
 #include <stddef.h>
 
-static void (*const in_order[])(enum sy__fork) = { sy__shrinkers_fork, sy__rcu_turn_fork, sy__rcu_queue_fork };
+static void (*const in_order[])(enum sy__fork) = { sy__shrinkers_fork, sy__rcu_advance_fork, sy__rcu_queue_fork };
 
 #define COUNT (sizeof(in_order) / sizeof(in_order[0]))
 

@@ -4,12 +4,12 @@
 
 enum sy__fork { SY__FORK_BEFORE, SY__FORK_PARENT, SY__FORK_CHILD };
 
-/* Before the first use of a lock that a fork takes, with none of them held. */
+/* Registers the handlers. To be called before the first use of a lock that a fork takes, with none of them held. */
 void sy__prepare_forks(void);
 
-/* Takes the module's locks, or releases them; in the child after it has repaired what they protect. */
+/* Takes a module's locks before a fork, or releases them after it; in the child it first repairs what they protect. */
 void sy__shrinkers_fork(enum sy__fork);
-void sy__rcu_turn_fork(enum sy__fork);
+void sy__rcu_advance_fork(enum sy__fork);
 void sy__rcu_queue_fork(enum sy__fork);
 
 #endif

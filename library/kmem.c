@@ -1,25 +1,25 @@
 /*
- * The kernel's names on one heap of the whole process (slabyard/kmem.h).
+ * The slab API under the kernel's names (slabyard/kmem.h), on one heap of the whole process.
  *
- * Fast paths. kmem_cache_alloc and kmem_cache_free are one jump each, to the functions that the cache names; kmalloc is a load of
- * the heap and a jump to the function that the heap names. No call asks whether the heap is open: until it is, the place
- * of the heap holds a stand-in whose one function opens it and tries again. So the first kmalloc takes the slow way by itself.
- * The policies take the heap as their last argument, hence nothing is moved between registers.
+ * Fast paths. kmem_cache_alloc and kmem_cache_free are one jump each, to functions that the cache names. kmalloc is a load of the
+ * heap and a jump to a function that the heap names. No call asks whether the heap is open: until then a stand-in takes its
+ * place, whose one function opens the heap and tries again. The policies' functions take the heap as their last argument, so no
+ * argument moves between registers.
  *
- * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with the default policy when that is unset or makes no sense
- * (a line on standard error then says why). It is never closed: others may still free after main has returned. Without memory
- * for a heap the stand-in stays, and every request is refused.
+ * Opening. The first caller opens the heap: with the spec in SLABYARD, or with the default policy if that is unset or makes no
+ * sense (a line on standard error then says why). Of several first callers one wins. The heap is never closed, because others
+ * may still free after main has returned. Without memory for a heap the stand-in stays, and every request is refused.
  *
- * Constructors. The kernel's take one argument, ours two. They are called as ours: in every calling convention of the
- * processors that the library is for, the second argument is in a register that a function of one argument does not look at.
+ * Constructors. The kernel's take one argument, ours two. The kernel's are called as ours: in every calling convention that the
+ * library is for, the second argument is in a register that a function of one argument does not look at.
  *
- * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
- * the address that it is none of the heap's.
+ * Large objects. kvmalloc maps what the heap does not serve, with a page in front that says how much. kvfree tells by the address
+ * that the object is not the heap's.
  *
- * No memory. The heap asks what it is to answer then (sy_heap.on_failure): shrinkers give something up, and __GFP_NOFAIL waits.
- * The fast paths know nothing of it.
+ * No memory. The heap then asks what to answer (sy_heap.on_failure): shrinkers give something up, and __GFP_NOFAIL waits. The fast
+ * paths know nothing of it.
  *
- * Locks. There are none: what a fork finds locked, its child never unlocks.
+ * This file has no locks that a fork could find taken.
  */
 #include <slabyard/kernel/linux/rcupdate.h>
 #include <slabyard/kernel/linux/shrinker.h>
@@ -46,7 +46,7 @@ static void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap *);
 static struct sy_heap unopened = { .kmalloc_here = open_and_kmalloc };
 static struct sy_heap *heap = &unopened;
 
-/* Acquires what the opener wrote. */
+/* The acquire pairs with the opener's release. */
 static inline struct sy_heap *current(void)
 {
 	return __atomic_load_n(&heap, __ATOMIC_ACQUIRE);
@@ -88,10 +88,10 @@ void kfree(const void *object)
 
 /* ---- No memory -------------------------------------------------------------------------------------------------- */
 
-#define WAITS 10 /* of twice the time each, from a millisecond: a second in all */
+#define WAITS 10 /* each twice as long as the one before, from a millisecond: a second in all */
 
-/* Gives others time to free something, and takes what caches have over. What is still refused after a second ends the program,
- * as a kernel ends one: a caller who asks so does not look at the result. */
+/* Shrinks the caches, and gives others time to free something. After a second the program ends: callers with __GFP_NOFAIL do not
+ * check the result. */
 static void wait_for_memory(unsigned waits)
 {
 	struct timespec moment = { .tv_nsec = 1000000L << waits };
@@ -109,9 +109,9 @@ static bool must_not_fail(gfp_t flags)
 	return flags & __GFP_NOFAIL && gfpflags_allow_blocking(flags);
 }
 
-static __thread bool asking; /* the thread tries again: what is refused meanwhile is */
+static __thread bool retrying; /* in a retry; a request that is refused then fails */
 
-/* Whether another try may have an end that this one had not. */
+/* Whether a retry may succeed: shrinkers have freed something, or the request must not fail and has waited. */
 static bool may_try_again(gfp_t flags, unsigned *waits)
 {
 	if (gfpflags_allow_blocking(flags) && sy__shrink(flags))
@@ -126,12 +126,12 @@ static SY__COLD void *refused(size_t size, unsigned flags, struct sy_heap *now)
 	void *object = NULL;
 	unsigned waits = 0;
 
-	if (asking || size > KMALLOC_MAX_SIZE)
+	if (retrying || size > KMALLOC_MAX_SIZE)
 		return NULL;
 	while (!object && may_try_again(flags, &waits)) {
-		asking = true;
+		retrying = true;
 		object = now->kmalloc_here(size, flags, now);
-		asking = false;
+		retrying = false;
 	}
 	return object;
 }
@@ -141,10 +141,10 @@ static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
 	void *object = NULL;
 	unsigned waits = 0;
 
-	while (!asking && !object && may_try_again(flags, &waits)) {
-		asking = true;
+	while (!retrying && !object && may_try_again(flags, &waits)) {
+		retrying = true;
 		object = cache->alloc_here(cache, flags);
-		asking = false;
+		retrying = false;
 	}
 	return object;
 }
@@ -165,7 +165,7 @@ static struct sy_heap *open_as_told(void)
 	return sy_heap_open(NULL, NULL, &error);
 }
 
-/* Of several threads that open one at once, the first to be done has made everybody's. */
+/* Several threads may open a heap at once. The first one to be done wins; the others close theirs. */
 struct sy_heap *sy_kmem_heap(void)
 {
 	struct sy_heap *first = current(), *opened;
@@ -228,7 +228,7 @@ void kmem_cache_destroy(struct kmem_cache *cache)
 		return;
 	memcpy(name, cache_of(cache)->name, sizeof(name));
 	if (cache_of(cache)->flags & SY_CACHE_TYPESAFE_BY_RCU && !sy__rcu_reads())
-		sy__synchronize_rcu(); /* whose pages go at once */
+		sy__rcu_barrier(); /* the cache's pages go at once */
 	if (sy_cache_destroy(cache_of(cache), &alive))
 		return;
 	if (!alive)
@@ -278,7 +278,7 @@ size_t ksize(const void *object)
 	return ZERO_OR_NULL_PTR(object) ? 0 : sy_usable_size(current(), object);
 }
 
-/* Clears memory that nobody is going to read, which a compiler must not notice. */
+/* Clears memory that nobody reads afterwards. The asm keeps the compiler from leaving that out. */
 static void wipe(void *memory, size_t size)
 {
 	memset(memory, 0, size);
@@ -314,9 +314,9 @@ void *krealloc(const void *object, size_t size, gfp_t flags)
 
 /* ---- Any size --------------------------------------------------------------------------------------------------- */
 
-/* At the start of the page before a mapping. */
+/* At the start of the page in front of a mapped object. */
 struct mapping {
-	size_t bytes; /* with that page */
+	size_t bytes; /* of the mapping, this page included */
 };
 
 static void *map(size_t size)

@@ -1,7 +1,8 @@
 /*
- * What an address is (kmem_valid_obj, kmem_dump_obj). The kernel's log is standard error here. The object is found by a walk over
- * all slabs of the heap: that changes nothing and needs no memory, so it also works in a program whose memory is damaged or
- * exhausted. It costs as much as the heap has slabs.
+ * Tells what an address is (kmem_valid_obj, kmem_dump_obj). Standard error stands for the kernel's log.
+ *
+ * The object is found by a walk over all slabs of the heap. That changes nothing and needs no memory, so it also works in a
+ * program whose memory is damaged or exhausted. It takes as long as the heap has slabs.
  */
 #include <slabyard/kmem.h>
 

@@ -1,8 +1,8 @@
 /*
- * The laboratory's interface to a heap (lab.h): each function is one step into the core that only a replay has to make.
+ * The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need.
  *
- * It stands in a library of its own, which programs of this repository link (CMakeLists.txt), so that nothing of it is in
- * anybody's malloc or in the shared library.
+ * It is a library of its own, for the programs of this repository (CMakeLists.txt). So none of it is in anybody's malloc or in the
+ * shared library.
  */
 #include "lab.h"
 
@@ -133,7 +133,7 @@ void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 	commit_within(start, bytes, base->table, (size_t)base->page_count * sizeof(struct sy_page));
 }
 
-/* The two are one structure, as the core has no need to know of this file's. */
+/* The core does not know this structure, but has one of the same form. */
 _Static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
 
 void sy_lab_set_placer(struct sy_pages *pages, const struct sy_lab_placer *placer)

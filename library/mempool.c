@@ -1,16 +1,16 @@
 /*
- * Elements kept aside (linux/mempool.h).
+ * A reserve of elements (linux/mempool.h).
  *
- * A pool holds min_nr elements that it got when there was memory. It goes to them only when the allocator refuses, and whoever
- * gives elements back fills it up first. So as long as every holder of an element gives it back without needing another one of
- * the same pool, somebody who waits gets one in the end: that is the promise, and why an allocation that may wait never fails.
+ * A pool holds min_nr elements that it got when there was memory. It hands them out only when the allocator refuses, and every
+ * freed element refills the reserve first. So if every holder of an element can free it without allocating another one of the
+ * same pool, somebody who waits gets one in the end. That is the promise, and why an allocation that may wait never fails.
  *
- * Waiting. In a kernel the one who waits sleeps until an element is given back, and looks again every five seconds, as the
- * allocator may have memory by then. Here it looks again after a millisecond: memory is this short only when something is badly
- * wrong, and a pool without a condition variable can lie in zeroed memory, as the kernel's can.
+ * Waiting. In a kernel the waiter sleeps until an element is freed, and tries again every five seconds, because the allocator
+ * may have memory by then. Here it tries again every millisecond. Memory is this short only when something is badly wrong; and
+ * without a condition variable a pool can lie in zeroed memory, as the kernel's can.
  *
- * Locks. A pool's lock protects its elements, where they are, and how many are and should be kept. Nothing is called with it
- * held, so the functions of the pool's owner may take any lock.
+ * Locks. A pool's lock protects the reserve: its elements, their array, curr_nr and min_nr. Nothing is called with the lock held,
+ * so the owner's functions may take any lock.
  */
 #include <slabyard/kernel/linux/mempool.h>
 
@@ -18,30 +18,38 @@
 #include <string.h>
 #include <time.h>
 
-/* One of those kept aside, or NULL. */
-static void *take_kept(mempool_t *pool)
+/* An element of the reserve, if it has more than `least`; or NULL. */
+static void *take_above(mempool_t *pool, int least)
 {
 	void *element = NULL;
 
 	spin_lock(&pool->lock);
-	if (pool->curr_nr > 0)
+	if (pool->curr_nr > least)
 		element = pool->elements[--pool->curr_nr];
 	spin_unlock(&pool->lock);
 	return element;
 }
 
-/* False: enough are kept. */
-static bool keep(mempool_t *pool, void *element)
+static void free_above(mempool_t *pool, int least)
 {
-	bool kept = false;
+	void *element;
+
+	while ((element = take_above(pool, least)))
+		pool->free(element, pool->pool_data);
+}
+
+/* Adds an element to the reserve. False: the reserve is full. */
+static bool refill(mempool_t *pool, void *element)
+{
+	bool taken = false;
 
 	spin_lock(&pool->lock);
 	if (pool->curr_nr < pool->min_nr) {
 		pool->elements[pool->curr_nr++] = element;
-		kept = true;
+		taken = true;
 	}
 	spin_unlock(&pool->lock);
-	return kept;
+	return taken;
 }
 
 static bool is_short(mempool_t *pool)
@@ -54,7 +62,7 @@ static bool is_short(mempool_t *pool)
 	return few;
 }
 
-/* Keeps as many as there should be. */
+/* Fills the reserve. */
 static int fill(mempool_t *pool)
 {
 	while (is_short(pool)) {
@@ -83,10 +91,7 @@ int mempool_init(mempool_t *pool, int min_nr, mempool_alloc_t *alloc, mempool_fr
 
 void mempool_exit(mempool_t *pool)
 {
-	void *element;
-
-	while ((element = take_kept(pool)))
-		pool->free(element, pool->pool_data);
+	free_above(pool, 0);
 	kfree(pool->elements);
 	pool->elements = NULL;
 }
@@ -110,19 +115,7 @@ void mempool_destroy(mempool_t *pool)
 	kfree(pool);
 }
 
-/* Of those kept aside one that is too many, or NULL. */
-static void *take_surplus(mempool_t *pool)
-{
-	void *element = NULL;
-
-	spin_lock(&pool->lock);
-	if (pool->curr_nr > pool->min_nr)
-		element = pool->elements[--pool->curr_nr];
-	spin_unlock(&pool->lock);
-	return element;
-}
-
-/* Has the pool keep its elements there; where it had them. */
+/* Moves the reserve to a larger array; returns the old one. */
 static void **move(mempool_t *pool, void **elements, int min_nr)
 {
 	void **before;
@@ -148,16 +141,13 @@ static int enlarge(mempool_t *pool, int min_nr)
 
 static void reduce(mempool_t *pool, int min_nr)
 {
-	void *element;
-
 	spin_lock(&pool->lock);
 	pool->min_nr = min_nr;
 	spin_unlock(&pool->lock);
-	while ((element = take_surplus(pool)))
-		pool->free(element, pool->pool_data);
+	free_above(pool, min_nr);
 }
 
-/* Nobody else changes min_nr. */
+/* min_nr is read without the lock: there is one mempool_resize at a time. */
 int mempool_resize(mempool_t *pool, int new_min_nr)
 {
 	if (new_min_nr < 1)
@@ -176,7 +166,7 @@ void *mempool_alloc(mempool_t *pool, gfp_t flags)
 	for (;;) {
 		element = pool->alloc(flags, pool->pool_data);
 		if (!element)
-			element = take_kept(pool);
+			element = take_above(pool, 0);
 		if (element || !gfpflags_allow_blocking(flags))
 			return element;
 		nanosleep(&moment, NULL);
@@ -185,7 +175,7 @@ void *mempool_alloc(mempool_t *pool, gfp_t flags)
 
 void mempool_free(void *element, mempool_t *pool)
 {
-	if (element && !keep(pool, element))
+	if (element && !refill(pool, element))
 		pool->free(element, pool->pool_data);
 }
 

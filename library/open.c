@@ -1,14 +1,14 @@
 /*
- * Heaps of threads: opening and closing.
+ * Opens and closes heaps of threads.
  *
- * Such a heap has a page allocator of its own, with one zone. Its address space is generous, as that costs nothing: the memory
- * behind it comes block by block. Its size bounds what the heap can ever hold, unless a limit does. Where the system refuses so
- * much (a limit on address space), half is asked for, and so on, down to the heap's limit.
+ * Such a heap has a page allocator of its own with one zone. Its address space is generous, because addresses cost nothing: the
+ * memory behind them comes block by block. The size of the range bounds what the heap can ever hold, unless a limit does. Where
+ * the system refuses so much, because of a limit to addresses, half is tried, and so on, down to the heap's limit.
  *
- * Watermarks are not Linux's, which keep megabytes for interrupts: here nobody is served below others, so all but a page may be
- * used. Caches are asked to give memory back when 1/128 is left. Per-CPU lists are short, as there may be many threads.
+ * Watermarks are lower than Linux's, which reserve megabytes for interrupts. Nothing here may dig into a reserve, so all pages but
+ * one may be used. Caches are asked for memory when 1/128 is left. Per-CPU lists are short, as there may be many threads.
  *
- * In a caller's buffer there are no per-CPU lists, whose heads alone would fill a small one.
+ * In a caller's buffer there are no per-CPU lists: their heads alone would fill a small buffer.
  */
 #include "core/types.h"
 
@@ -59,7 +59,7 @@ static size_t whole_blocks(uint64_t bytes)
 	return (size_t)(least(bytes, MOST_RESERVE) + BLOCK - 1) & ~(BLOCK - 1);
 }
 
-/* Bytes, or 0: there is none that any heap could come to. */
+/* In bytes; 0: none, or one that no heap could reach. */
 static uint64_t limit_of(const struct sy_heap_options *options)
 {
 	return options->limit < SY_HEAP_ADDRESSES ? options->limit : 0;
@@ -93,7 +93,7 @@ static struct sy_pages_config pages_config(const struct sy_heap_options *options
 	};
 }
 
-/* A heap with so many bytes of addresses; NULL: *had_pages tells which of the two there was no memory for. */
+/* A heap with so many bytes of addresses. NULL: no memory, for the heap (*had_pages) or for its page allocator. */
 static struct sy_heap *open_within(const struct sy_heap_config *config, const struct sy_heap_options *options, size_t reserve,
                                    bool *had_pages)
 {
@@ -107,7 +107,8 @@ static struct sy_heap *open_within(const struct sy_heap_config *config, const st
 	return heap;
 }
 
-/* With less where so much is refused, or leaves no room for the heap's own tables; but not less than the caller has chosen. */
+/* Tries with fewer addresses where so many are refused, or leave no room for the heap's own tables. What the caller has chosen is
+ * not reduced. */
 static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, const struct sy_heap_options *options,
                                           bool *had_pages)
 {
@@ -121,7 +122,7 @@ static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, c
 	return heap;
 }
 
-/* What is opened in slow calls can't be from inside one. */
+/* Whether the thread is inside a call. Opening a heap takes calls of its own, so it is not possible then. */
 static bool is_in_call(void)
 {
 	unsigned slot;
@@ -132,7 +133,7 @@ static bool is_in_call(void)
 	return false;
 }
 
-/* NULL, or what is impossible in the options. */
+/* What is impossible in the options; NULL: nothing. */
 static const char *options_error(const struct sy_heap_options *options)
 {
 	if (options->reserve >= SY_HEAP_ADDRESSES)

@@ -1,28 +1,27 @@
 /*
- * Readers, and memory that waits for them (linux/rcupdate.h): what slabs of caches with SLAB_TYPESAFE_BY_RCU need, and no more.
+ * Read-copy update (linux/rcupdate.h): as much as slabs of SLAB_TYPESAFE_BY_RCU caches need, and no more.
  *
- * Counting. There are two counts of readers, and an index that says which of the two a new reader takes. A grace period turns
- * the index, waits until the count that was current is 0, and then does the same with the other count. One turn is not enough:
- * a reader may read the index just before the turn and count itself only later, when nobody looks at that count any more. The
- * next grace period would miss it if it looked only at the other count. Nobody waits for new readers, so no number of them holds
- * up a grace period. A reader that counts itself after the look at its count sees what was unlinked before the grace period,
- * because the look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
+ * Counting. There are two counts of readers, and an index that says which one a new reader takes. A grace period has two phases.
+ * Each flips the index and waits until the count that was current is 0. One phase is not enough: a reader may read the index just
+ * before the flip and count itself only later, when nobody looks at that count any more. The next grace period would miss it if
+ * it looked only at the other count. Nobody waits for new readers, so no number of them delays a grace period. The look at a
+ * count is a write too: a reader that counts itself after it sees what was unlinked before the grace period. (McKenney's SRCU,
+ * with one pair of counts for all threads: a reader pays two atomic additions.)
  *
- * Waiting. call_rcu and kfree_rcu never wait: they queue an entry. Threads that come by take the grace period one step further
- * if they can. A thread comes by when it queues an entry, ends its outermost reading, or releases its last spin lock.
- * synchronize_rcu and rcu_barrier queue an entry of their own, and come by until that has been called.
+ * Progress. call_rcu and kfree_rcu never wait; they queue an entry. Other threads advance the grace period a step when they can:
+ * when they queue an entry, end their outermost read section, or release their last spin lock. synchronize_rcu and rcu_barrier
+ * queue an entry of their own and advance until that has been called.
  *
- * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap (core/deferred.c), each with the number of its grace period: the
- * next one to begin. The heap asks which have passed (sy_heap.grace), and that begins a grace period too. It asks from inside
- * allocations, where no callback may run. So entries whose grace period has passed stand in a queue of their own until the next
- * thread comes by and calls them.
+ * Slabs of SLAB_TYPESAFE_BY_RCU caches wait in the heap (core/deferred.c), each with the number of the next grace period to begin.
+ * The heap asks which grace periods have ended (sy_heap.grace), and that begins one too. It asks from inside allocations, where
+ * no callback may run. So entries whose grace period has ended wait in a queue of their own until the next thread advances.
  *
- * Callbacks run in a thread that holds no spin lock of linux/spinlock.h and does not read, in the order of their queueing. The
- * thread that calls them holds the turn, but not queue_lock: a callback may queue more.
+ * Callbacks run in the order of their queueing, in a thread that holds no spin lock of linux/spinlock.h and is not reading. The
+ * thread holds advance_lock but not queue_lock, so a callback may queue more.
  *
- * Locks. queue_lock protects the queue of new entries. The turn protects everything else, and threads only ever try for it.
- * queue_lock may be taken with the turn held, and nothing is taken with queue_lock held. A fork takes both (forks.c), so the
- * child finds them free. The child does not wait for readers of other threads, as it has no other threads.
+ * Locks. queue_lock protects the queue of new entries. advance_lock protects everything else, and threads only try to take it.
+ * queue_lock may be taken with advance_lock held, and nothing with queue_lock held. A fork takes both (forks.c), so the child
+ * finds them free. The child does not wait for readers of other threads, because it has no other threads.
  */
 #include "rcu.h"
 
@@ -42,21 +41,21 @@ struct queue {
 static struct {
 	unsigned long readers[2];
 	unsigned index;
-	sy__lock_t queue_lock, turn;
+	sy__lock_t queue_lock, advance_lock;
 	struct queue queued;   /* for the next grace period */
 	struct rcu_head *held; /* for the present grace period */
-	struct queue ready;    /* whose grace period has passed */
-	uint64_t begun, passed; /* grace periods; read without the turn too */
-	unsigned half;         /* of the present grace period: 0: there is none */
+	struct queue ready;    /* whose grace period has ended */
+	uint64_t begun, passed; /* grace periods that have begun, and ended; read without advance_lock too */
+	unsigned phase;        /* of the present grace period, 1 or 2; 0: there is none */
 	unsigned long pending; /* entries not called yet */
 } rcu;
 
-/* Of the thread: how deep it reads, the index of its count, the spin locks that it holds. */
-static __thread unsigned depth, reads_as, spins;
+/* Of the thread: the nesting of its read sections, the index of its count, the number of spin locks that it holds. */
+static __thread unsigned depth, reader_index, spin_locks;
 
 /* ---- Grace periods ----------------------------------------------------------------------------------------------- */
 
-/* Entries, linked through next, at the end of a queue. */
+/* Appends entries that are linked through next. */
 static void append(struct queue *queue, struct rcu_head *first)
 {
 	if (!queue->first)
@@ -77,19 +76,20 @@ static struct rcu_head *take_queue(void)
 }
 
 /* Nobody waits for readers that begin after this. */
-static void turn_index(void)
+static void flip_index(void)
 {
 	__atomic_store_n(&rcu.index, !rcu.index, __ATOMIC_SEQ_CST);
 }
 
-/* Whether all readers have done that were counted before the last turn. The look is a write: a reader that adds itself to that
+/* Whether all readers have ended that were counted before the last flip. The look is a write: a reader that adds itself to that
  * count later reads what this has written, and so sees what was unlinked before. */
-static bool have_read(void)
+static bool readers_done(void)
 {
 	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* A read-modify-write even where nothing is added, so that the number's grace period begins after all that the caller did before. */
+/* Adds to a number and returns what it was. A read-modify-write even where nothing is added: so the next grace period begins after
+ * all that the caller has done before. */
 static uint64_t count(uint64_t *number, uint64_t more)
 {
 	uint64_t guess = sy__load64(number);
@@ -99,25 +99,25 @@ static uint64_t count(uint64_t *number, uint64_t more)
 	return guess;
 }
 
-/* Takes the grace period as far as readers allow; begins one if entries are queued, or the heap asks. With the turn. */
+/* Advances the grace period as far as readers allow. Begins one if entries are queued, or if the heap asks. With advance_lock. */
 static void advance(bool polled)
 {
-	if (rcu.half == 0) {
+	if (rcu.phase == 0) {
 		rcu.held = take_queue();
 		if (!rcu.held && !polled)
 			return;
 		count(&rcu.begun, 1);
-		turn_index();
-		rcu.half = 1;
+		flip_index();
+		rcu.phase = 1;
 	}
-	if (rcu.half == 1 && have_read()) {
-		turn_index();
-		rcu.half = 2;
+	if (rcu.phase == 1 && readers_done()) {
+		flip_index();
+		rcu.phase = 2;
 	}
-	if (rcu.half == 2 && have_read()) {
+	if (rcu.phase == 2 && readers_done()) {
 		append(&rcu.ready, rcu.held);
 		rcu.held = NULL;
-		rcu.half = 0;
+		rcu.phase = 0;
 		count(&rcu.passed, 1);
 	}
 }
@@ -146,19 +146,19 @@ static void call_ready(void)
 	}
 }
 
-static SY__COLD void come_by(void)
+static SY__COLD void advance_and_call(void)
 {
-	if (!sy__lock_try(&rcu.turn))
+	if (!sy__lock_try(&rcu.advance_lock))
 		return;
 	advance(false);
 	call_ready();
-	sy__unlock(&rcu.turn);
+	sy__unlock(&rcu.advance_lock);
 }
 
-static inline void pass(void)
+static inline void poll(void)
 {
-	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !spins)
-		come_by();
+	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !spin_locks)
+		advance_and_call();
 }
 
 /* ---- Forks ------------------------------------------------------------------------------------------------------- */
@@ -196,20 +196,20 @@ static void forget_waiters(struct queue *queue)
 	append(queue, without_waiters(first));
 }
 
-void sy__rcu_turn_fork(enum sy__fork where)
+void sy__rcu_advance_fork(enum sy__fork where)
 {
 	if (where == SY__FORK_BEFORE) {
-		sy__lock(&rcu.turn);
+		sy__lock(&rcu.advance_lock);
 		return;
 	}
 	if (where == SY__FORK_CHILD) {
 		rcu.readers[0] = rcu.readers[1] = 0;
 		if (depth)
-			rcu.readers[reads_as] = 1;
+			rcu.readers[reader_index] = 1;
 		rcu.held = without_waiters(rcu.held);
 		forget_waiters(&rcu.ready);
 	}
-	sy__unlock(&rcu.turn);
+	sy__unlock(&rcu.advance_lock);
 }
 
 void sy__rcu_queue_fork(enum sy__fork where)
@@ -229,16 +229,16 @@ void sy__rcu_read_lock(void)
 {
 	if (depth++)
 		return;
-	reads_as = __atomic_load_n(&rcu.index, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&rcu.readers[reads_as], 1, __ATOMIC_SEQ_CST);
+	reader_index = __atomic_load_n(&rcu.index, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&rcu.readers[reader_index], 1, __ATOMIC_SEQ_CST);
 }
 
 void sy__rcu_read_unlock(void)
 {
 	if (--depth)
 		return;
-	__atomic_fetch_sub(&rcu.readers[reads_as], 1, __ATOMIC_SEQ_CST);
-	pass();
+	__atomic_fetch_sub(&rcu.readers[reader_index], 1, __ATOMIC_SEQ_CST);
+	poll();
 }
 
 bool sy__rcu_reads(void)
@@ -257,10 +257,10 @@ void sy__call_rcu(struct rcu_head *head, rcu_callback_t function)
 	sy__lock(&rcu.queue_lock);
 	append(&rcu.queued, head);
 	sy__unlock(&rcu.queue_lock);
-	pass();
+	poll();
 }
 
-/* ---- Slabs that the heap keeps ----------------------------------------------------------------------------------- */
+/* ---- Slabs that wait in the heap -------------------------------------------------------------------------------- */
 
 static uint64_t next_to_begin(void)
 {
@@ -269,9 +269,9 @@ static uint64_t next_to_begin(void)
 
 static uint64_t last_passed(void)
 {
-	if (sy__lock_try(&rcu.turn)) {
+	if (sy__lock_try(&rcu.advance_lock)) {
 		advance(true);
-		sy__unlock(&rcu.turn);
+		sy__unlock(&rcu.advance_lock);
 	}
 	return count(&rcu.passed, 0);
 }
@@ -285,7 +285,8 @@ void sy__rcu_hold_slabs(struct sy_heap *heap)
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Returns when everything that was queued before has been called. Sleeps after a while, as readers may take long. */
+/* Returns when all entries that were queued before have been called, and so after a grace period too. Sleeps after a while, because
+ * readers may take long. */
 void sy__rcu_barrier(void)
 {
 	const struct timespec moment = { .tv_nsec = 100000 };
@@ -297,18 +298,13 @@ void sy__rcu_barrier(void)
 			sched_yield();
 		else
 			nanosleep(&moment, NULL);
-		come_by();
+		advance_and_call();
 	}
-}
-
-void sy__synchronize_rcu(void)
-{
-	sy__rcu_barrier();
 }
 
 /* ---- Spin locks -------------------------------------------------------------------------------------------------- */
 
-/* The public header knows no lock of the core's, but one of the same form. */
+/* The public header has a lock of the same form as the core's. */
 static sy__lock_t *lock_of(spinlock_t *lock)
 {
 	_Static_assert(sizeof(*lock) == sizeof(sy__lock_t) && offsetof(sy__lock_t, held) == 0, "a lock is one word");
@@ -317,7 +313,7 @@ static sy__lock_t *lock_of(spinlock_t *lock)
 
 void sy__spin_lock(spinlock_t *lock)
 {
-	spins++;
+	spin_locks++;
 	sy__lock(lock_of(lock));
 }
 
@@ -325,13 +321,13 @@ bool sy__spin_trylock(spinlock_t *lock)
 {
 	bool got = sy__lock_try(lock_of(lock));
 
-	spins += got;
+	spin_locks += got;
 	return got;
 }
 
 void sy__spin_unlock(spinlock_t *lock)
 {
 	sy__unlock(lock_of(lock));
-	spins--;
-	pass();
+	spin_locks--;
+	poll();
 }

@@ -1,15 +1,15 @@
 /*
  * Shrinkers (linux/shrinker.h): callbacks of caches that can give objects up when memory is short.
  *
- * An allocation that may wait, and that the heap refuses, runs all shrinkers and is then tried again (kmem.c). Each shrinker is
- * asked how many objects it could give up, and then for all of them, in batches of its size. The kernel asks for a share that
- * grows with its need; here the heap has refused already, so there is no lesser need.
+ * An allocation that may wait and that the heap refuses runs all shrinkers, and is then tried again (kmem.c). Each shrinker is
+ * asked how many objects it could give up, and then for all of them, in batches. The kernel asks for a share that grows with its
+ * need. Here the heap has already refused, so the need is the greatest.
  *
- * One thread runs them at a time. Another thread that finds no memory meanwhile does not wait: its request fails, or goes on
- * waiting by __GFP_NOFAIL. A shrinker that allocates, and is refused, does not run the shrinkers again.
+ * One thread runs shrinkers at a time. Another thread that finds no memory meanwhile does not wait: its request fails, or goes on
+ * waiting by __GFP_NOFAIL. A shrinker whose own allocation is refused does not run the shrinkers again.
  *
- * Locks. The lock protects the list and is held while shrinkers run, so that unregister_shrinker returns when nobody is in the
- * shrinker. A fork takes it, unless the fork is a shrinker's own.
+ * The lock protects the list and is held while shrinkers run. So when unregister_shrinker returns, nobody runs the shrinker. A
+ * fork takes the lock, unless a shrinker forks.
  */
 #include <slabyard/kernel/linux/list.h>
 #include <slabyard/kernel/linux/shrinker.h>
@@ -93,7 +93,7 @@ static unsigned long shrink_one(struct shrinker *shrinker, gfp_t flags)
 	return freed;
 }
 
-/* Objects that were given up; 0 too while another thread runs the shrinkers. */
+/* Returns the number of objects that were given up; 0 too while another thread runs the shrinkers. */
 unsigned long sy__shrink(gfp_t flags)
 {
 	struct shrinker *shrinker;

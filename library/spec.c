@@ -4,13 +4,13 @@
  *   slub                                   a policy with its defaults
  *   slub:min_partial=0,max_order=1         with tunables; a value is a number, the name of a choice, or auto
  *
- * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy. A
- * user who mistypes a name is shown the nearest one that exists, by edit distance (insertions, deletions,
- * substitutions and swaps of neighbours; Damerau 1964), if it is near enough to be what was meant; otherwise all of
- * them. One who gives an impossible value is shown the possible ones.
+ * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy.
  *
- * Two tunables named min_X and max_X bound the same thing, whatever it is: a minimum above the maximum is refused
- * here, as no policy can make sense of it.
+ * A mistyped name is answered with the nearest one that exists, by edit distance (insertions, deletions, substitutions and swaps
+ * of neighbours; Damerau 1964), if it is near enough to be what was meant; otherwise with all of them. An impossible value is
+ * answered with the possible ones.
+ *
+ * Two tunables named min_X and max_X bound the same thing. A minimum above the maximum is refused here, for all policies.
  *
  * Nothing here allocates memory: the library may be what serves malloc.
  */
@@ -30,7 +30,7 @@
 
 /* ---- Messages ------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a user's word that a message has: no part of a character. */
+/* How many bytes of a user's word a message shows. It does not cut a UTF-8 character. */
 static int shown(const char *word, size_t length)
 {
 	if (length > MOST_SHOWN)
@@ -39,7 +39,7 @@ static int shown(const char *word, size_t length)
 	return (int)length;
 }
 
-/* It is to be one line, and to do nothing to a terminal. */
+/* Replaces control characters, so that a message is one line and does nothing to a terminal. */
 static void clean(char *line)
 {
 	for (; *line; line++)
@@ -74,7 +74,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Edits from one word to the other. Longer words count as far. */
+/* The edit distance of two words. Words that are too long count as far. */
 static unsigned distance(const char *a, size_t a_length, const char *b)
 {
 	unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -118,7 +118,7 @@ static void consider(struct nearest *nearest, const char *name)
 	}
 }
 
-/* A third of the word may be wrong, and always one letter. */
+/* One letter may be wrong, and another for each third letter of the word. */
 static bool near_enough(const struct nearest *nearest)
 {
 	return nearest->name && nearest->edits <= 1 + nearest->length / 3;
@@ -186,7 +186,7 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */
 
-/* As strcspn, which in some C libraries is large, and seldom in memory when a program starts. */
+/* As strcspn with one character. In some C libraries strcspn is large, and its pages are not in memory when a program starts. */
 static size_t length_to(const char *text, char mark)
 {
 	const char *found = strchr(text, mark);
@@ -233,7 +233,7 @@ static bool parse_value(const struct sy_tunable *tunable, const char *text, size
 	return !tunable->choices && parse_integer(text, length, value) && *value >= tunable->min && *value <= tunable->max;
 }
 
-/* One tunable=value; given remembers which ones were. */
+/* Parses one tunable=value. given: a bit for each tunable that was set. */
 static bool parse_setting(struct sy_heap_config *config, const char *text, size_t length, uint32_t *given, struct sy_fault *fault)
 {
 	const struct sy_policy *policy = config->policy;

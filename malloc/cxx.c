@@ -1,14 +1,14 @@
 /*
  * The operators new and delete of C++, on malloc.
  *
- * Libraries of C++ have operators of their own, which call malloc and free; these save the call in between. They are C
- * functions under the names that compilers give the operators, as the library must not need a C++ runtime in programs that have
- * none. What they need of one is referred to weakly: the handler that a program installs for the case that there is no
- * memory, and the function that throws std::bad_alloc. Where the program has opened the runtime itself, the library for
- * LD_PRELOAD asks for them when they are needed (preload/runtime.c). The unwinder passes through this file (-fexceptions).
+ * C++ runtimes have operators of their own, which call malloc and free. The operators here save that call.
  *
- * The forms of new that don't throw are left to the runtime: its own call the throwing ones, here, and catch what comes. So do
- * its forms for size and alignment of delete that are not here, if a later standard should add any.
+ * They are C functions under the operators' mangled names, because the library must not need a C++ runtime in programs that
+ * have none. They use two things of a runtime, by weak references: the new-handler that a program may install, and the function
+ * that throws std::bad_alloc. A program may open its C++ runtime by dlopen; the library for LD_PRELOAD then looks both up when
+ * they are needed (preload/runtime.c). Exceptions unwind through this file, hence -fexceptions.
+ *
+ * The non-throwing forms of new are left to the runtime. They call the throwing forms, which are here, and catch the exception.
  */
 #define _GNU_SOURCE /* syscall */
 #include "parts.h"
@@ -42,7 +42,7 @@ static void *of_runtime(const char *name)
 	return sy__runtime_symbol ? sy__runtime_symbol(name) : NULL;
 }
 
-/* Gives the program a chance to free memory; does not return if it has none to take. */
+/* Calls the new-handler, which may free memory. Without one it throws std::bad_alloc, or aborts where nothing can throw. */
 static void call_handler(void)
 {
 	static const char message[] = "slabyard: operator new: no memory, and no C++ runtime that could throw std::bad_alloc\n";
@@ -64,7 +64,7 @@ static void call_handler(void)
 	abort();
 }
 
-static SY__COLD void *insist(size_t align, size_t size)
+static SY__COLD void *retry_by_handler(size_t align, size_t size)
 {
 	void *object;
 
@@ -79,14 +79,14 @@ static inline void *new_object(size_t size)
 {
 	void *object = sy__allocate(size);
 
-	return sy__likely(object) ? object : insist(1, size);
+	return sy__likely(object) ? object : retry_by_handler(1, size);
 }
 
 static inline void *new_aligned(size_t size, size_t align)
 {
 	void *object = sy__allocate_aligned(align, size);
 
-	return sy__likely(object) ? object : insist(align, size);
+	return sy__likely(object) ? object : retry_by_handler(align, size);
 }
 
 EXPORT void *cxx_new(size_t size) __asm__("_Znw" SIZE_CODE);
@@ -116,89 +116,24 @@ void *cxx_new_array_aligned(size_t size, size_t align)
 
 /* ---- delete ------------------------------------------------------------------------------------------------------- */
 
-EXPORT void cxx_delete(void *object) __asm__("_ZdlPv");
-EXPORT void cxx_delete_array(void *object) __asm__("_ZdaPv");
-EXPORT void cxx_delete_sized(void *object, size_t size) __asm__("_ZdlPv" SIZE_CODE);
-EXPORT void cxx_delete_array_sized(void *object, size_t size) __asm__("_ZdaPv" SIZE_CODE);
-EXPORT void cxx_delete_aligned(void *object, size_t align) __asm__("_ZdlPv" ALIGN_CODE);
-EXPORT void cxx_delete_array_aligned(void *object, size_t align) __asm__("_ZdaPv" ALIGN_CODE);
-EXPORT void cxx_delete_sized_aligned(void *object, size_t size, size_t align) __asm__("_ZdlPv" SIZE_CODE ALIGN_CODE);
-EXPORT void cxx_delete_array_sized_aligned(void *object, size_t size, size_t align) __asm__("_ZdaPv" SIZE_CODE ALIGN_CODE);
-EXPORT void cxx_delete_nothrow(void *object, const void *tag) __asm__("_ZdlPv" NOTHROW_CODE);
-EXPORT void cxx_delete_array_nothrow(void *object, const void *tag) __asm__("_ZdaPv" NOTHROW_CODE);
-EXPORT void cxx_delete_aligned_nothrow(void *object, size_t align, const void *tag) __asm__("_ZdlPv" ALIGN_CODE NOTHROW_CODE);
-EXPORT void cxx_delete_array_aligned_nothrow(void *object, size_t align, const void *tag) __asm__("_ZdaPv" ALIGN_CODE NOTHROW_CODE);
+/* Callers also pass a size, an alignment or std::nothrow. None of them matters here, and in every calling convention that the
+ * library is for, a function of one argument may be called with more. */
+#define DELETE(name, symbol) \
+	EXPORT void name(void *object) __asm__(symbol); \
+	void name(void *object) \
+	{ \
+		sy__release(object); \
+	}
 
-void cxx_delete(void *object)
-{
-	sy__release(object);
-}
-
-void cxx_delete_array(void *object)
-{
-	sy__release(object);
-}
-
-void cxx_delete_sized(void *object, size_t size)
-{
-	(void)size;
-	sy__release(object);
-}
-
-void cxx_delete_array_sized(void *object, size_t size)
-{
-	(void)size;
-	sy__release(object);
-}
-
-void cxx_delete_aligned(void *object, size_t align)
-{
-	(void)align;
-	sy__release(object);
-}
-
-void cxx_delete_array_aligned(void *object, size_t align)
-{
-	(void)align;
-	sy__release(object);
-}
-
-void cxx_delete_sized_aligned(void *object, size_t size, size_t align)
-{
-	(void)size;
-	(void)align;
-	sy__release(object);
-}
-
-void cxx_delete_array_sized_aligned(void *object, size_t size, size_t align)
-{
-	(void)size;
-	(void)align;
-	sy__release(object);
-}
-
-void cxx_delete_nothrow(void *object, const void *tag)
-{
-	(void)tag;
-	sy__release(object);
-}
-
-void cxx_delete_array_nothrow(void *object, const void *tag)
-{
-	(void)tag;
-	sy__release(object);
-}
-
-void cxx_delete_aligned_nothrow(void *object, size_t align, const void *tag)
-{
-	(void)align;
-	(void)tag;
-	sy__release(object);
-}
-
-void cxx_delete_array_aligned_nothrow(void *object, size_t align, const void *tag)
-{
-	(void)align;
-	(void)tag;
-	sy__release(object);
-}
+DELETE(cxx_delete, "_ZdlPv")
+DELETE(cxx_delete_array, "_ZdaPv")
+DELETE(cxx_delete_sized, "_ZdlPv" SIZE_CODE)
+DELETE(cxx_delete_array_sized, "_ZdaPv" SIZE_CODE)
+DELETE(cxx_delete_aligned, "_ZdlPv" ALIGN_CODE)
+DELETE(cxx_delete_array_aligned, "_ZdaPv" ALIGN_CODE)
+DELETE(cxx_delete_sized_aligned, "_ZdlPv" SIZE_CODE ALIGN_CODE)
+DELETE(cxx_delete_array_sized_aligned, "_ZdaPv" SIZE_CODE ALIGN_CODE)
+DELETE(cxx_delete_nothrow, "_ZdlPv" NOTHROW_CODE)
+DELETE(cxx_delete_array_nothrow, "_ZdaPv" NOTHROW_CODE)
+DELETE(cxx_delete_aligned_nothrow, "_ZdlPv" ALIGN_CODE NOTHROW_CODE)
+DELETE(cxx_delete_array_aligned_nothrow, "_ZdaPv" ALIGN_CODE NOTHROW_CODE)

@@ -10,20 +10,19 @@
  *
  * free tells the two apart by the address.
  *
- * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
- * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
- * generic ones below. So whether the library is ready is not a question that each call asks. The default policy's path they have themselves
- * (fast.c). Everything else in the family is made of those two, as their costs are in the memory that they touch; but for how
- * large an object is, which realloc and malloc_usable_size find as free finds its slab, without a call.
+ * The fast path. malloc and free each jump through a pointer: at first to a function that makes the heap, then to the heap's own
+ * functions. So no call asks whether the library is ready. Of the default policy malloc and free contain the fast paths (fast.c).
+ * Everything else in the family is made of these two: the other functions' costs are in the memory that they touch. Only the size
+ * of an object is found without a call, by realloc and malloc_usable_size, as free finds its slab.
  *
  * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
  * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
  * and returns NULL; free leaves errno alone.
  *
- * realloc stays in place where the object's room is enough and not far too much: less than twice what is asked for, and of a
- * page and more, less than a third above it; and where there is no memory for a smaller one. What grows beyond the largest
- * class is given an eighth more than it was asked for, so that little by little it is not copied for each page. What grows to
- * MOVED_FROM bytes becomes a mapping, as it is likely to go on growing, which then copies nothing.
+ * realloc leaves an object where it is if its room is enough and not far too much: at most twice the request, or, from a page on,
+ * at most a third above it. It also does so where there is no memory for a smaller object. An object that grows beyond the
+ * largest class gets an eighth more than was asked for, so that growing little by little does not copy it for each page. An
+ * object that grows to MOVED_FROM bytes becomes a mapping: it is likely to go on growing, and a mapping grows without copying.
  *
  * Before main, in static initialisers and constructors: nothing here needs to be started. After exit and in destructors:
  * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
@@ -42,10 +41,10 @@
 #include "core/policies/default.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow so large are mappings */
-#define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: larger alignments are mappings' */
-#define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests never are */
-#define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on pages that are zero already are left so */
+#define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow to this become mappings */
+#define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: objects with a larger alignment are mappings */
+#define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests are never mappings */
+#define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on calloc does not clear pages that are zero already */
 
 static void *first_malloc(size_t size, struct sy_heap *none);
 static void first_free(void *object, struct sy_heap *none);
@@ -60,7 +59,7 @@ static SY__COLD void *no_memory(void)
 	return NULL;
 }
 
-/* What the heap could not serve: sy_heap.on_failure. */
+/* sy_heap.on_failure: a request that the heap could not serve. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	void *object = NULL;
@@ -74,7 +73,7 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 	return object ? object : no_memory();
 }
 
-/* sy_heap.on_tick */
+/* sy_heap.on_tick: called by the heap's slow calls now and then. */
 static void passes(struct sy_heap *heap)
 {
 	int error = errno;
@@ -93,11 +92,11 @@ static void foreign(void *object, struct sy_heap *heap)
 
 /* ---- The first call ----------------------------------------------------------------------------------------------- */
 
-static struct service ready; /* what the heap serves by; there as soon as sy__service.heap is */
+static struct service ready; /* the heap's functions; set before sy__service.heap is */
 
-/* Other threads may read sy__service in the middle of a change: where there are any, as there was no memory for a heap until
- * now, the functions below stay between the callers and what serves them. They acquire sy__service.heap, which is stored with
- * release: the heap, and `ready`, are whole by then. Alone, a thread needs no order: others begin with what it has done. */
+/* There are other threads already if there was no memory for a heap until now. They may read sy__service in the middle of a change,
+ * so first_malloc and first_free then stay in it for ever. Those acquire sy__service.heap, which is stored with release: `ready`
+ * is complete by then. A thread that is alone needs no order, because later threads see what it did before they began. */
 void sy__serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = sy__process_setting("SLABYARD_STATS");
@@ -134,7 +133,7 @@ static void first_free(void *object, struct sy_heap *none)
 		ready.free(object, ready.heap);
 }
 
-/* So that no thread is there before. */
+/* Runs before the program can have threads. */
 __attribute__((constructor(101))) static void start_early(void)
 {
 	start();
@@ -170,7 +169,7 @@ size_t sy__usable_bytes(const void *object)
 	return sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
 }
 
-/* What malloc and free find at once, where they have the policy's paths themselves; 0: that takes a call. */
+/* The object's room, if malloc has the policy's fast path; 0: it takes a call to find out. */
 static inline size_t room_at_hand(const void *object)
 {
 	struct sy_heap *heap = sy__service.fast;
@@ -238,7 +237,7 @@ static SY__OUT_OF_LINE void *resize_any(void *object, size_t size)
 	if (sy__holds(sy__service.heap, object) || size < MOVED_FROM || !sy__mapping_resizes(object))
 		return move(object, room, size);
 	resized = resize_mapping(object, size);
-	return resized ? resized : move(object, sy__usable_bytes(object), size); /* what of it can't be remapped can be copied */
+	return resized ? resized : move(object, sy__usable_bytes(object), size);
 }
 
 EXPORT void *realloc(void *object, size_t size)
@@ -266,8 +265,8 @@ static bool is_power(size_t value)
 	return value && !(value & (value - 1));
 }
 
-/* What a request must ask for to be aligned: every policy aligns powers of two to their size, up to a page, and runs of pages
- * as the block that they are cut from. */
+/* The size to request for an aligned object. Every policy aligns powers of two to their size, up to a page, and a run of pages to
+ * the block that it is cut from. */
 static size_t aligned_request(size_t align, size_t size)
 {
 	if (size > SY__KMALLOC_LARGEST && align <= SY_PAGE_SIZE)
@@ -306,7 +305,7 @@ EXPORT void *aligned_alloc(size_t align, size_t size)
 	return NULL;
 }
 
-/* Historic: an alignment that is no power of two means the next one that is. */
+/* As historically, an alignment that is no power of two is rounded up to one. */
 EXPORT void *memalign(size_t align, size_t size)
 {
 	size_t power = ALIGNMENT;
@@ -356,7 +355,7 @@ EXPORT size_t malloc_usable_size(void *object)
 	return sy__likely(room) || !object ? room : sy__usable_bytes(object);
 }
 
-/* C23: the caller promises the size that it asked for; nothing is to be gained from it here. */
+/* C23: the caller passes the size that it asked for, which is of no use here. */
 EXPORT void free_sized(void *object, size_t size)
 {
 	(void)size;

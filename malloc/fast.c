@@ -1,18 +1,18 @@
 /*
- * malloc and free, up to where they leave what a thread has at hand.
+ * The fast paths of malloc and free.
  *
- * Of the policy that most programs run on they contain the fast paths (core/policies/default.h), instead of a jump through a
- * pointer to them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer
- * says that it is so, and which heap that is. It stays empty under other policies, while there is no heap, and where calls are
- * counted; then they go by the pointers of entries.c. malloc does not ask for it: to it no size is small then.
+ * They contain the default policy's fast paths (core/policies/default.h). On paths so short, a jump through a pointer would cost
+ * more than all the rest, because the processor waits for the next instruction's address. sy__service.fast says that the default
+ * policy serves, and which heap. It is NULL under other policies, while there is no heap, and where calls are counted; malloc and
+ * free then go by the pointers of entries.c. malloc does not test it: no size is small then.
  */
 #include "parts.h"
 
 #include "core/policies/default.h"
 
-#define EXPORT __attribute__((visibility("default"), aligned(32))) /* so that they are decoded at the same pace in every build */
+#define EXPORT __attribute__((visibility("default"), aligned(32))) /* so that they are decoded equally fast in every build */
 #define QUOTED(name) #name
-#define SAME_AS(function) __attribute__((alias(QUOTED(function)))) /* which may be a macro */
+#define SAME_AS(function) __attribute__((alias(QUOTED(function)))) /* the name may be a macro */
 
 EXPORT void *malloc(size_t size);
 EXPORT void free(void *object);
@@ -25,7 +25,7 @@ void sy__fast_path_set(struct service *by)
 	by->small = serves ? SY__KMALLOC_SMALL : 0;
 }
 
-/* Sizes that are not small, 0 among them; all where the fast path doesn't serve. */
+/* Sizes that are not small, and 0. All sizes, if the fast path doesn't serve. */
 static SY__OUT_OF_LINE void *malloc_other(size_t size)
 {
 	struct sy_heap *heap = sy__service.fast;

@@ -1,9 +1,9 @@
 /*
- * The names by which glibc's own parts, and some programs, call malloc.
+ * The second set of names under which glibc exports its malloc: __libc_malloc and so on.
  *
- * glibc exports its malloc under a second set of names, which no interface describes but which wrappers of malloc have always
- * used to get behind themselves. Who calls one of these and then free(), or the other way round, must not meet two mallocs; so
- * they lead here as well.
+ * No interface describes them, but wrappers of malloc have always used them to get behind themselves. A program may get an
+ * object by one of these names and free it by the usual one, or the other way round. Both must then be the same malloc, so each
+ * name here calls its namesake.
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -11,59 +11,19 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define NAMESAKE(name, result, parameters, call) \
+	__attribute__((visibility("default"))) result name parameters; \
+	result name parameters \
+	{ \
+		call; \
+	}
 
-EXPORT void *__libc_malloc(size_t size);
-EXPORT void __libc_free(void *object);
-EXPORT void __libc_cfree(void *object);
-EXPORT void *__libc_calloc(size_t count, size_t size);
-EXPORT void *__libc_realloc(void *object, size_t size);
-EXPORT void *__libc_memalign(size_t align, size_t size);
-EXPORT void *__libc_valloc(size_t size);
-EXPORT void *__libc_pvalloc(size_t size);
-EXPORT int __posix_memalign(void **result, size_t align, size_t size);
-
-void *__libc_malloc(size_t size)
-{
-	return sy__allocate(size);
-}
-
-void __libc_free(void *object)
-{
-	sy__release(object);
-}
-
-void __libc_cfree(void *object)
-{
-	sy__release(object);
-}
-
-void *__libc_calloc(size_t count, size_t size)
-{
-	return calloc(count, size);
-}
-
-void *__libc_realloc(void *object, size_t size)
-{
-	return realloc(object, size);
-}
-
-void *__libc_memalign(size_t align, size_t size)
-{
-	return memalign(align, size);
-}
-
-void *__libc_valloc(size_t size)
-{
-	return valloc(size);
-}
-
-void *__libc_pvalloc(size_t size)
-{
-	return pvalloc(size);
-}
-
-int __posix_memalign(void **result, size_t align, size_t size)
-{
-	return posix_memalign(result, align, size);
-}
+NAMESAKE(__libc_malloc, void *, (size_t size), return sy__allocate(size))
+NAMESAKE(__libc_free, void, (void *object), sy__release(object))
+NAMESAKE(__libc_cfree, void, (void *object), sy__release(object))
+NAMESAKE(__libc_calloc, void *, (size_t count, size_t size), return calloc(count, size))
+NAMESAKE(__libc_realloc, void *, (void *object, size_t size), return realloc(object, size))
+NAMESAKE(__libc_memalign, void *, (size_t align, size_t size), return memalign(align, size))
+NAMESAKE(__libc_valloc, void *, (size_t size), return valloc(size))
+NAMESAKE(__libc_pvalloc, void *, (size_t size), return pvalloc(size))
+NAMESAKE(__posix_memalign, int, (void **result, size_t align, size_t size), return posix_memalign(result, align, size))

@@ -1,11 +1,11 @@
 /*
- * Limits that the program sets itself: setrlimit and prlimit, as glibc has them.
+ * setrlimit and prlimit, as glibc has them: they tell the heap of limits that the program sets itself.
  *
- * Addresses that are reserved for the heap count toward RLIMIT_AS, which would leave nothing to a program's own mappings and to
- * stacks of threads. So the heap is told of such a limit (process.c). One set by another process is not noticed. The kernel's
- * call is made here, as there is no way to glibc's function behind the name where a program is linked statically.
+ * The addresses that are reserved for the heap count toward RLIMIT_AS. They would leave nothing to the program's own mappings and
+ * its threads' stacks, so the heap gives some up (process.c). A limit that another process sets is not noticed. The system call
+ * is made here: in a statically linked program there is no way to glibc's function of the same name.
  *
- * Machines of 32 bits have no range that would be in the way: there these functions are glibc's.
+ * 32-bit machines have no reservation that would be in the way. There these functions are glibc's.
  */
 #define _GNU_SOURCE
 #include "parts.h"

@@ -1,29 +1,32 @@
 /*
  * Objects too large for the heap: each is a mapping of its own.
  *
- * The object stands behind a header in the mapping's first page, a cache line after the start of that page, so that a mapping
- * takes hardly more than is asked for. An object that wants a larger alignment stands further on, and whole pages before
- * its header are given back. What tells such an object from one of the heap is its address (parts.h), hence the header is read
- * only where one must be; a mark in it catches addresses that malloc never returned, which end the program as they would
- * end it later and less clearly.
+ * The object stands behind a header in the mapping's first page, one cache line after the start of that page. So a mapping is
+ * hardly larger than the request. An object with a larger alignment stands further on, and whole pages before its header are
+ * unmapped. Addresses tell these objects from the heap's (parts.h), so the header is read only where there must be one. A mark
+ * in it catches addresses that malloc never returned. They end the program, as they would later and less clearly.
  *
- * Growing. The operating system moves the pages of a mapping, not their contents. A mapping that grows is given an eighth
- * more than it was asked for, so that a program which adds to an array a little at a time calls the system as often as the
- * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than a quarter gives back
- * its end.
+ * Growing. The operating system moves the pages of a mapping, not their contents. A growing mapping gets an eighth more than was
+ * asked for. So a program that extends an array little by little calls the system six times for each doubling. Pages that nobody
+ * touches take no memory. A mapping that shrinks by more than a quarter gives back its end.
  *
- * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that
- * ends is kept for MAPPING_CACHE_MS (mapping_cache.c), and serves the next request, whatever its size: if the program has shown that there may be
- * one, by a request soon after another mapping had ended; WANTED_MS after the last such it has to show it again. So an object
- * that is used once goes back when it is freed, even if the program does nothing more. If what a request gets is to be zero, the
- * pages that are in memory are filled: a tenth of what it takes to have the system do it, and no page comes that the object's
- * user doesn't touch. What was joined of several can't be moved by one mremap; objects that have grown before are never joined. A mapping
- * from there may be larger than its object needs, where the rest is hardly in memory: the object grows into that first.
+ * Caching. Each page of a new mapping costs a fault, which takes longer than most programs need to use the page. So a freed
+ * mapping may go to the mapping cache (mapping_cache.c) for MAPPING_CACHE_MS, and serve the next request of any size. It does so
+ * only if the program has shown demand: a request soon after another mapping was freed. After DEMAND_MS without such a request
+ * the program has to show it again. So an object that is used once goes back to the system when it is freed, even if the program
+ * does nothing more.
  *
- * Programs may protect whole pages of an object, or unmap them, and free it so. Before a mapping is kept, its pages are made
- * readable and writable again: 0.4 microseconds if nothing was changed. If the system refuses, the mapping ends.
+ * Zeroed requests. Of a cached mapping only the pages in memory are cleared. That takes a tenth of what fresh pages would, and
+ * brings no page into memory that the object's user doesn't touch.
  *
- * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
+ * Joined mappings. A mapping that the cache has joined of several can't be moved by one mremap, so objects that have grown before
+ * never get one. A mapping from the cache may be larger than its object needs, where the rest is hardly in memory. The object
+ * grows into that rest first.
+ *
+ * Protection. Programs may protect or unmap pages of an object and free it so. Before a mapping is cached its pages are made
+ * readable and writable again, which takes 0.4 microseconds if nothing was changed. If the system refuses, it is unmapped.
+ *
+ * No locks: a mapping belongs to the holder of its object, and the counters are relaxed atomics.
  */
 #define _GNU_SOURCE /* mremap */
 #include "mapping_cache.h"
@@ -40,7 +43,7 @@
 #include <unistd.h>
 
 #define PAGES_CLEARED 256u /* at once */
-#define WANTED_MS 1000u
+#define DEMAND_MS 1000u
 #define MARK 0x736c616279617264u /* "slabyard" */
 
 struct header {
@@ -53,7 +56,8 @@ struct header {
 _Static_assert(sizeof(struct header) == 64, "a cache line");
 
 static struct mapping_counts counts;
-static size_t unkept, wanted; /* when a mapping ended last that was not kept, and when one served last, or would have: relaxed, hints */
+static size_t last_unmapped; /* when a mapping was last freed and not cached, in milliseconds; a hint, relaxed */
+static size_t last_demand;   /* when a cached mapping last served a request, or would have; the same */
 
 size_t sy__system_page_bytes(void)
 {
@@ -65,7 +69,7 @@ static size_t align_up(size_t value, size_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-/* Relaxed: figures, which order nothing. */
+/* Relaxed: figures order nothing. */
 static void count(size_t objects, size_t bytes)
 {
 	size_t now = __atomic_add_fetch(&counts.bytes, bytes, __ATOMIC_RELAXED);
@@ -129,34 +133,34 @@ static char *map(size_t bytes)
 	return start;
 }
 
-/* ---- Whether to keep -------------------------------------------------------------------------------------------- */
+/* ---- Whether to cache ------------------------------------------------------------------------------------------- */
 
-static void is_wanted(void)
+static void note_demand(void)
 {
-	__atomic_store_n(&wanted, sy__milliseconds(), __ATOMIC_RELAXED);
+	__atomic_store_n(&last_demand, sy__milliseconds(), __ATOMIC_RELAXED);
 }
 
-/* A mapping has come from the system, in whose place one might have served that ended. */
-static void came(size_t bytes)
+/* A mapping has come from the system. One that was freed shortly before might have served instead: that shows demand. */
+static void note_fresh(size_t bytes)
 {
-	size_t before = __atomic_load_n(&unkept, __ATOMIC_RELAXED);
+	size_t before = __atomic_load_n(&last_unmapped, __ATOMIC_RELAXED);
 
 	if (bytes <= MAPPING_CACHE_MOST && sy__milliseconds() - before < MAPPING_CACHE_MS)
-		is_wanted();
+		note_demand();
 	sy__mapping_cache_make_up(bytes);
 }
 
-/* The time is read last: what others note meanwhile is not later. */
-static bool is_worth_keeping(size_t bytes)
+/* Reads the time last, so no time that another thread has noted is later than it. */
+static bool should_cache(size_t bytes)
 {
-	size_t before = __atomic_load_n(&wanted, __ATOMIC_RELAXED), now;
+	size_t before = __atomic_load_n(&last_demand, __ATOMIC_RELAXED), now;
 
 	if (bytes > MAPPING_CACHE_MOST)
 		return false;
 	now = sy__milliseconds();
-	if (now - before < WANTED_MS)
+	if (now - before < DEMAND_MS)
 		return true;
-	__atomic_store_n(&unkept, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&last_unmapped, now, __ATOMIC_RELAXED);
 	return false;
 }
 
@@ -173,7 +177,7 @@ static void *reuse(size_t size, struct mapping_joints *joints)
 	used = bytes = align_up(size + sizeof(struct header), sy__system_page_bytes());
 	start = sy__mapping_cache_take(&bytes, joints);
 	if (start)
-		is_wanted();
+		note_demand();
 	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
 }
 
@@ -189,7 +193,7 @@ void *sy__mapping_reuse_to_grow(size_t size)
 	return reuse(size, NULL);
 }
 
-/* Fills pages with zeroes where they may be something else: those in memory. Others are nothing or on a disk, and are dropped. */
+/* Zeroes pages. Those in memory are cleared. The others were never touched or are swapped out: the system drops them. */
 static void clear_pages(char *pages, size_t count, size_t page)
 {
 	unsigned char there[PAGES_CLEARED];
@@ -244,14 +248,14 @@ void *sy__mapping_create(size_t size, size_t align)
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
-	came(bytes - before);
+	note_fresh(bytes - before);
 	*header = (struct header){ MARK, start + before, bytes - before, bytes - before, { 0 } };
 	count(1, header->used);
 	return object;
 }
 
-/* By its size, if hardly a page of it is in memory. */
-static bool keep_untouched(const struct header *ended)
+/* Puts a mapping into the bins for its size, if hardly a page of it is in memory. False: it is still there to be dealt with. */
+static bool cache_by_size(const struct header *ended)
 {
 	if (ended->joints.count || !sy__mapping_cache_has_bin(ended->bytes))
 		return false;
@@ -260,9 +264,9 @@ static bool keep_untouched(const struct header *ended)
 	return sy__mmap_threshold_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
 }
 
-static void keep_or_end(const struct header *ended)
+static void cache_or_unmap(const struct header *ended)
 {
-	if (is_worth_keeping(ended->bytes))
+	if (should_cache(ended->bytes))
 		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->joints);
 	else
 		munmap(ended->start, ended->bytes);
@@ -278,8 +282,8 @@ void sy__mapping_end(void *object)
 	header->mark = 0;
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
-	else if (!keep_untouched(&ended))
-		keep_or_end(&ended);
+	else if (!cache_by_size(&ended))
+		cache_or_unmap(&ended);
 	errno = error;
 }
 

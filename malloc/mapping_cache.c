@@ -1,59 +1,59 @@
 /*
- * The mapping cache: mappings that ended, kept for a while for the next to come.
+ * The mapping cache keeps freed mappings for a while and serves the next requests from them.
  *
  * Why. The kernel zeroes each page of a new mapping at its first use, by a fault. A program that allocates and frees large
- * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again. What is worth
- * keeping of a range is either its pages or its size, so there are two parts.
+ * objects would spend more time there than in its own work. So ranges that were freed a moment ago are used again. A range is
+ * worth keeping either for its pages or for its size, so the cache has two parts: a table, and bins.
  *
- * The table has ranges for their pages, which serve requests of any size. The smallest range that suffices is taken; what it has
- * too much, from LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest
- * grows by mremap, and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost,
- * and only what nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go
- * back of what is kept: keeping never adds to the peak of all memory, but for the pages of sparse ranges.
+ * The table keeps ranges for their pages. They serve requests of any size, best fit. What the range has beyond the request, from
+ * LEAST_REST bytes on, stays in the table as a range of its own, without a system call. If no range suffices, the largest grows
+ * by mremap, and others are moved to its end, by mremap too. Moving pages costs a hundredth of what faults would, so only the
+ * pages that no range had are faulted in. Where fresh pages are mapped all the same, as many cached pages go back to the system
+ * (sy__mapping_cache_make_up). So caching never adds to the program's peak, but for the pages of sparse ranges.
  *
- * Sparse ranges of the table have at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB, and
- * is asked only where a range would be cut, joined or given back, and only of what may have changed: behind the `used` bytes
- * of a range nobody has written since it was found sparse there. A sparse range takes little memory, so it isn't cut: whoever
- * gets the front has all of it, up to SLACK times what was asked for and as much again in memory, and brings it back whole.
- * One that is too small grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut and
- * joined they took three calls an object, of 7 to 30 microseconds each; a fault takes 1.5.)
+ * A sparse range has at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB. So it is asked only
+ * where a range would be cut, joined or given back, and only about its first `used` bytes: behind these nobody has written
+ * since the range was found sparse there. A sparse range takes little memory, so it isn't cut. A request gets all of it, if it
+ * is up to SLACK times as large as the request and the rest has no more memory than the request, and gives it back whole. A
+ * sparse range that is too small grows in one call, without others, and no fresh page displaces sparse ranges. (Cutting and
+ * joining took three calls an object, of 7 to 30 microseconds each; a fault takes 1.5.)
  *
- * An object that is going to grow gets the start of the largest range, whose rest is kept right behind it. When it grows, it
- * takes from that first (sy__mapping_cache_take_behind), without any system call; so a program that builds one array after the
- * other has the pages of the first for all.
+ * An object that is going to grow gets the start of the largest range, and the rest stays in the table right behind it. The object
+ * then grows into that rest first (sy__mapping_cache_take_behind), without a system call. So a program that builds one array
+ * after the other has the pages of the first one for all.
  *
- * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So the user
- * of a joined range keeps, for that time, where the parts meet (mapping_joints), and it comes back whole with that: a program
- * that takes and frees the same large object again and again has it joined once. For a request of another size, by more than
- * an eighth, it falls into its parts first, each a range again. What is going to grow, and be moved for that, is not joined.
- * Where mremap refuses all the same, as a program has changed a part of a range (mprotect, madvise), the range is given up, or
- * the object copied (entries.c). Kernels may unmap what lies where the range was to go before they refuse; whatever is mapped
- * there then is somebody else's.
+ * Joints. mremap takes nothing that spans two of the kernel's mappings, and moved pages stay a mapping of their own. So whoever
+ * uses a joined range remembers where its parts meet (mapping_joints) and gives it back whole, with its joints. A program that
+ * allocates and frees the same large object again and again has it joined once. For a request that is smaller by more than an
+ * eighth the range is split into its parts first. Objects that will grow, and so be moved, get no joined range. mremap may refuse
+ * all the same, where a program has changed a part of a range (mprotect, madvise). The range is then unmapped, or the object
+ * copied (entries.c). Kernels may unmap the target of an mremap before they refuse it. Whatever is mapped there then is somebody
+ * else's, and is left alone.
  *
- * The bins have ranges for their size, of which hardly a page is in memory (mmap_threshold.c finds out). A program that takes
- * thousands of buffers and writes to the ends of each would pay a fault for either end of every one, and two calls of the
- * system. Such a range is neither cut nor joined, and serves requests of nearly its size: what its last user has written is
- * mostly what its next one writes. There is a bin for each number of pages up to 4 MiB and a little, of WAYS words, each a
- * range or NULL. A range goes to its own bin, or to one somewhat below if that is full; a request takes the first from its own
- * bin upward, at most an eighth above. The range's own first page says how large it is and since when it is here: that page is
- * in memory, as the header was in it (mapping.c). One range in EMPTIED loses all but its first page, so that what users
- * wrote elsewhere doesn't pile up.
+ * The bins keep ranges for their size. Hardly a page of these is in memory (mmap_threshold.c finds out). A program that takes
+ * thousands of buffers and writes to the ends of each would pay a fault for either end, and two system calls, for every one. Such
+ * a range is neither cut nor joined, and serves requests of nearly its size: the pages that its last user has written are mostly
+ * those that its next user writes. There is a bin for each number of pages up to a little above 4 MiB. A bin has WAYS words, each
+ * a range or NULL. A range goes to its own bin, or to one somewhat below if that is full. A request takes the first range from
+ * its own bin upward, at most an eighth above. The range's first page says how large it is and since when it is cached: that page
+ * is in memory, as it had the object's header (mapping.c). One range in EMPTIED loses all other pages, so that what users wrote
+ * elsewhere doesn't pile up.
  *
- * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all;
- * the bins have MOST_BINNED bytes of addresses. Both keep for MAPPING_CACHE_MS. Old ranges are given back by whoever comes by:
- * mappings that begin and end, and slow calls of the heap (sy_heap.on_tick). malloc_trim gives back all, and so does running
- * out of addresses or memory.
+ * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all. The
+ * bins have at most MOST_BINNED bytes of addresses. Both keep a range for MAPPING_CACHE_MS. Whoever comes by gives old ranges
+ * back: mappings that are created and freed, and slow calls of the heap (sy_heap.on_tick). malloc_trim gives back all of them, as
+ * does running out of addresses or memory.
  *
- * Without locks, as a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all interleavings). Whoever changes
- * entry.start of the table from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the
- * range's pages go along with it) or NULL. Those who look for a range read sizes of entries that they don't own, and check
- * again when they do. A word of a bin goes from NULL to a range by compare-and-exchange (release), and from a range to NULL by
- * an exchange (acquire), after which nobody else knows of the range: nothing is read of one that somebody might unmap. What
- * another thread had in hand at a fork is lost for the child; sy__mapping_cache_forked makes its entries free again, and
+ * There are no locks, because a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all
+ * interleavings). In the table, whoever changes entry.start from anything to BUSY owns the entry. The owner stores a start, or
+ * NULL, with release; the words of the entry and the range's pages go along with it. Searchers read sizes of entries that they
+ * don't own, and check again when they do. In the bins, a word goes from NULL to a range by compare-and-exchange (release), and
+ * from a range to NULL by an exchange (acquire). After that nobody else knows of the range, so nothing is read that somebody
+ * might unmap. A fork's child loses what other threads had in hand. sy__mapping_cache_forked makes their entries free again and
  * counts anew.
  *
- * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the
- * same.
+ * The thread sanitizer doesn't know that mremap moves memory, and reports the next user of the old addresses as a second user of
+ * the same memory.
  */
 #define _GNU_SOURCE /* mremap, madvise */
 #include "mapping_cache.h"
@@ -82,11 +82,11 @@
 #define BINS_AGE_MS 100u /* between two looks at all bins */
 
 struct entry {
-	char *start; /* NULL: free; &busy: somebody's */
+	char *start; /* NULL: the entry is free; BUSY: somebody owns it */
 	size_t bytes;
-	size_t used;  /* of them, from the start: behind these hardly a page is in memory, as far as that is known */
+	size_t used;  /* from the start: behind them hardly a page is in memory, as far as is known */
 	size_t since; /* milliseconds */
-	struct mapping_joints joints; /* its owner's */
+	struct mapping_joints joints; /* for the entry's owner alone */
 };
 
 struct range {
@@ -104,12 +104,12 @@ struct binned {
 
 static _Alignas(64) struct binned *bins[MAPPING_BINS][WAYS];
 
-/* Relaxed: limits, times, and what differs from one range to the next, which order nothing. */
+/* Relaxed: limits, times and a counter order nothing. */
 static size_t table_bytes, table_aged, bins_bytes, bins_aged, bins_given;
 
 #define BUSY (&busy)
 
-/* Counts so many bytes more, if there may be so many. */
+/* Adds bytes to a sum. False: the sum would be above `most`, and is as before. */
 static bool there_is_room(size_t *sum, size_t bytes, size_t most)
 {
 	if (__atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED) <= most)
@@ -118,7 +118,7 @@ static bool there_is_room(size_t *sum, size_t bytes, size_t most)
 	return false;
 }
 
-/* Whether the last look at everything is so long ago that the next is due, which this is then. */
+/* Whether the next look at all ranges is due. If so, the caller makes it. */
 static bool is_due(size_t *aged, size_t now, size_t every)
 {
 	if (now - __atomic_load_n(aged, __ATOMIC_RELAXED) < every)
@@ -139,7 +139,8 @@ static bool own(struct entry *entry, char *start)
 	return __atomic_compare_exchange_n(&entry->start, &start, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Empties an entry that is the caller's. The release keeps the look at its size before the next owner's write of one. */
+/* Frees an entry that the caller owns; returns the bytes of its range. The release keeps the read of the size before the next
+ * owner's write. */
 static size_t leave(struct entry *entry)
 {
 	size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
@@ -174,8 +175,8 @@ static void keep_or_end(const struct range *range)
 		munmap(range->start, range->bytes);
 }
 
-/* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is
- * another thread's by now it may say anything. */
+/* Whether hardly a page of a range is in memory. Asks about its first `looked` bytes; behind them none is. The answer is wrong if
+ * another thread has the range by now. */
 static bool sparse(const char *start, size_t bytes, size_t looked)
 {
 	size_t page = sy__system_page_bytes();
@@ -192,7 +193,7 @@ static bool better(size_t bytes, size_t than, size_t wanted)
 	return than < wanted && bytes > than;
 }
 
-/* The smallest that suffices, or else the largest; NULL: there is none. */
+/* The smallest range that suffices, or else the largest; NULL: there is none. */
 static struct entry *best(size_t wanted, char **start)
 {
 	struct entry *found = NULL;
@@ -211,7 +212,7 @@ static struct entry *best(size_t wanted, char **start)
 	return found;
 }
 
-/* The best for so many bytes; of as many as can be, the largest. */
+/* Takes the best range for so many bytes. SIZE_MAX: the largest. */
 static bool take_best(size_t wanted, struct range *range)
 {
 	char *start = NULL;
@@ -226,13 +227,14 @@ static bool take_best(size_t wanted, struct range *range)
 	return true;
 }
 
-/* Whether what was joined before is as good as if it were joined for this. */
+/* Whether a joined range fits a request as if it had been joined for it. */
 static bool is_as_good(const struct range *range, size_t wanted)
 {
 	return range->bytes >= wanted && range->bytes - wanted <= wanted / 8;
 }
 
-static void fall_apart(const struct range *range)
+/* Puts the parts of a joined range into the table. */
+static void split_joined(const struct range *range)
 {
 	size_t bytes = range->bytes;
 
@@ -246,18 +248,18 @@ static void fall_apart(const struct range *range)
 	keep_or_end(&(struct range){ .start = range->start, .bytes = bytes, .used = range->used < bytes ? range->used : bytes });
 }
 
-/* One that is not joined. */
+/* Takes the best range that is not joined. */
 static bool take_single(size_t wanted, struct range *range)
 {
 	while (take_best(wanted, range)) {
 		if (!range->joints.count)
 			return true;
-		fall_apart(range);
+		split_joined(range);
 	}
 	return false;
 }
 
-/* What the range has too much stays here. */
+/* Leaves what the range has beyond so many bytes in the table. */
 static void cut(struct range *range, size_t bytes)
 {
 	if (range->bytes < bytes + LEAST_REST)
@@ -272,7 +274,7 @@ static void end(const struct range *ranges, uint32_t count)
 		munmap(ranges[each].start, ranges[each].bytes);
 }
 
-/* Ranges that make up for missing bytes, as far as there are any; how many. */
+/* Takes ranges for missing bytes, as far as there are any; returns their number. */
 static uint32_t collect(struct range *ranges, size_t missing)
 {
 	uint32_t count = 0;
@@ -285,7 +287,7 @@ static uint32_t collect(struct range *ranges, size_t missing)
 	return count;
 }
 
-/* Moves ranges to where there is room for them, one behind the other; how many of them the kernel has moved. */
+/* Moves ranges to an address, one behind the other; returns how many the kernel has moved. */
 static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
 {
 	for (uint32_t each = 0; each < count; each++) {
@@ -298,7 +300,7 @@ static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
 	return count;
 }
 
-/* A grown range, but for where the first of these ranges that was not moved was to go. */
+/* Unmaps a grown range, but not the place for others[moved], where the kernel has refused to move it. */
 static void give_up(char *grown, size_t bytes, const struct range *others, uint32_t moved, size_t joined)
 {
 	size_t before = bytes - joined, behind;
@@ -311,7 +313,7 @@ static void give_up(char *grown, size_t bytes, const struct range *others, uint3
 		munmap(grown + behind, bytes - behind);
 }
 
-/* A range with new pages at its end and, of so many bytes, others behind them. NULL: the kernel refuses, and all are given up. */
+/* Grows a range to so many bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
 	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);
@@ -353,7 +355,7 @@ static char *join(const struct range *range, size_t *bytes, struct mapping_joint
 	return grown;
 }
 
-/* Whether hardly a page behind so many bytes of it is in memory, and no more than so many bytes. */
+/* Whether hardly a page of the range behind so many bytes is in memory, and at most `most` bytes of it are. */
 static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 {
 	size_t behind = range->bytes - bytes, few = behind / SPARSE < most ? behind : most * SPARSE;
@@ -374,7 +376,7 @@ static char *take_from_table(size_t *bytes, struct mapping_joints *joints)
 		return range.start;
 	}
 	if (range.joints.count) {
-		fall_apart(&range);
+		split_joined(&range);
 		if (!take_single(wanted, &range))
 			return NULL;
 	}
@@ -419,7 +421,7 @@ void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct
 	keep_or_end(&range);
 }
 
-/* Gives back what has been here for so long; bytes. */
+/* Unmaps ranges of at least this age; returns their bytes. */
 static size_t end_entries(size_t now, size_t age)
 {
 	size_t given = 0;
@@ -438,7 +440,7 @@ static size_t end_entries(size_t now, size_t age)
 	return given;
 }
 
-/* So many bytes of a range at most, from its end; of a joined one all. */
+/* Unmaps up to `most` bytes from the end of a range, or all of a joined one; returns how many. */
 static size_t end_part(struct entry *entry, char *start, size_t most)
 {
 	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->joints.count, bytes = leave(entry);
@@ -540,7 +542,7 @@ bool sy__mapping_cache_give_bin(char *start, size_t bytes)
 	return false;
 }
 
-/* What was at that word, unless it stays there; bytes. */
+/* Unmaps the range at a word if it is of at least this age; returns its bytes. */
 static size_t end_binned(struct binned **word, size_t now, size_t age)
 {
 	struct binned *range = take_from(word);

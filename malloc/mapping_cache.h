@@ -1,4 +1,4 @@
-/* The mapping cache: mappings that ended, kept for a while for the next to come. See mapping_cache.c. */
+/* The mapping cache: freed mappings, kept for a while for the next requests. See mapping_cache.c. */
 #ifndef SLABYARD_MALLOC_MAPPING_CACHE_H
 #define SLABYARD_MALLOC_MAPPING_CACHE_H
 
@@ -8,7 +8,7 @@
 
 #include "core/platform.h"
 
-#define MAPPING_CACHE_MOST ((size_t)64 << 20) /* bytes: larger ones are not kept */
+#define MAPPING_CACHE_MOST ((size_t)64 << 20) /* bytes: larger mappings are not cached */
 #define MAPPING_CACHE_MS 200u
 
 #ifndef MAPPING_BINS /* a model has fewer */
@@ -18,7 +18,7 @@
 
 #define MAPPING_JOINED 7u
 
-/* Of what was joined from several mappings of the kernel's: the sizes of all but the first, in order of address. */
+/* The parts of a range that was joined of several of the kernel's mappings: the sizes of all but the first, in order of address. */
 struct mapping_joints {
 	uint32_t count;
 	uint32_t bytes[MAPPING_JOINED];
@@ -32,32 +32,34 @@ static inline size_t sy__milliseconds(void)
 /* Bytes of each of the machine's pages; see mapping.c. */
 size_t sy__system_page_bytes(void);
 
-/* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, or much more that is hardly in memory;
- * *bytes then says so. Without joints, of one mapping only, which is to grow. NULL: there are none. */
+/* Takes a range of whole pages, with anything in them. *bytes: how many are wanted, then how many there are: somewhat more, or much
+ * more that is hardly in memory. joints: receives the range's joints; NULL: the range is for an object that will grow, and has
+ * none. NULL: there is no such range. */
 char *sy__mapping_cache_take(size_t *bytes, struct mapping_joints *);
 
-/* So many bytes, or somewhat more, or fewer, that are kept where a range ends and become part of it; how many. */
+/* Takes a cached range that begins where the caller's ends, of about so many bytes. Returns its bytes; 0: there is none. */
 size_t sy__mapping_cache_take_behind(char *end, size_t bytes);
 
-/* Gives so many bytes back to the operating system, if they are there and in memory: the program has got as many from it. */
+/* Gives up to so many bytes in memory back to the operating system, because the program has got as many fresh ones from it. */
 void sy__mapping_cache_make_up(size_t bytes);
 
-/* Keeps whole pages, which can be read and written, or gives them back to the operating system. `used` of the bytes may be in
- * memory; behind them nobody has written since sy__mapping_cache_take() handed them out, with these joints, or NULL. */
+/* Caches a range of whole pages that can be read and written, or unmaps it. The first `used` bytes may be in memory; behind them
+ * nobody has written since sy__mapping_cache_take() handed them out. joints: as from there; NULL: none. */
 void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_joints *);
 
-/* Whether there is a bin for ranges of so many bytes; puts one there, of one mapping and hardly in memory. False: there is no
- * room, and it is still the caller's. */
+/* Whether there is a bin for ranges of so many bytes. */
 bool sy__mapping_cache_has_bin(size_t bytes);
+
+/* Puts a range of one mapping, hardly in memory, into its bin. False: there is no room, and the caller still has it. */
 bool sy__mapping_cache_give_bin(char *start, size_t bytes);
 
-/* Gives back what has been here for MAPPING_CACHE_MS; cheap when called often. */
+/* Unmaps ranges that have been cached for MAPPING_CACHE_MS. Cheap when called often. */
 void sy__mapping_cache_age(void);
 
-/* Gives back everything; bytes. */
+/* Unmaps all cached ranges; returns their bytes. */
 size_t sy__mapping_cache_end(void);
 
-/* In the child of a fork, while it has one thread: what other threads were about to keep or take is lost. */
+/* In the child of a fork, while it has one thread. Ranges that other threads were about to cache or take are lost. */
 void sy__mapping_cache_forked(void);
 
 #endif

@@ -1,23 +1,24 @@
 /*
- * The mmap threshold: which large objects are mappings of their own, and which of these are kept by their size.
+ * The mmap threshold: which large objects are mappings of their own, and which of these are cached by their size.
  *
- * Why. Objects of 256 KiB to 4 MiB are the heap's, which serves them from runs of pages faster than mappings can. But a program
- * that takes thousands of buffers and touches the ends of each leaves a descriptor for every page, and pages with memory
- * wherever a buffer once ended. Such buffers are better mappings, which the cache keeps whole (mapping_cache.c, the bins). So
- * the threshold is off at first (sy_heap.mmap_threshold), is set when large objects turn out to be untouched, and is off again
- * when they are touched.
+ * Why. Objects of 256 KiB to 4 MiB come from the heap, which serves them faster from runs of pages than mappings could. But a
+ * program may take thousands of buffers and touch only the ends of each. In the heap that leaves a descriptor for every page, and
+ * pages in memory wherever a buffer once ended. Such buffers are better mappings, which the cache keeps whole (mapping_cache.c,
+ * the bins). So the threshold is off at first (sy_heap.mmap_threshold). It is set when large objects turn out to be untouched,
+ * and is off again when they are touched.
  *
- * Untouched is an object of which, behind the first page, at most one page of FEW is in memory. To ask the system of all pages
- * would take as long as all the rest. So it is asked of two windows, at places that differ each time, and of all pages only
- * where there is more than a little in one; and once LEAST_KNOWN in a row were untouched, of one object in LOOKED_AT only.
+ * An object is untouched if, behind the first page, at most one page of FEW is in memory. Asking the system about all pages would
+ * take as long as all the rest. So it is asked about two windows, at places that differ each time, and about all pages only where
+ * one window has more than a few in memory. Once LEAST_KNOWN objects in a row were untouched, it is asked about one object in
+ * LOOKED_AT only.
  *
- * When. Of the objects that the heap gets back one in LOOKED_AT is looked at; and of those that it hands out, when LATER more
- * have come, as a program may take all that it needs before it writes anything. When LEAST_KNOWN in a row of the ones are
- * untouched, or of the others so many that they have LEAST_SEEN pages, the threshold is set. When more than MOST_TOUCHED mappings
- * are touched, it is off, as the heap is better for those; such mappings that end after that are not kept beside what the heap
- * takes. Each time it takes twice as many to begin anew.
+ * When. One in LOOKED_AT of the heap's freed objects is looked at. So is one in LOOKED_AT of its allocated ones, when LATER more
+ * have been allocated: a program may allocate all that it needs before it writes anything. The threshold is set when LEAST_KNOWN
+ * freed objects in a row are untouched, or allocated ones in a row with LEAST_SEEN pages. It is off when more than MOST_TOUCHED
+ * mappings are touched, because the heap is better for those. Mappings that are freed after that are not cached beside what the
+ * heap takes. Each time that the threshold was a mistake it takes twice as many objects to set it again.
  *
- * All of it is guesses from samples, kept by relaxed atomics that may lose what another thread learns at the same time.
+ * All of it is guesswork from samples. The counters are relaxed atomics and may lose what another thread learns at the same time.
  */
 #include "mmap_threshold.h"
 
@@ -26,27 +27,27 @@
 #include "core/types.h"
 
 #define WINDOW 16u /* pages */
-#define FEW 8u     /* of so many pages one may be in memory */
-#define LEAST_KNOWN 16  /* objects in a row of which hardly a page was touched */
-#define LEAST_SEEN 16384 /* pages of such in a row, of those that live */
-#define LATER 32u       /* objects that have come since */
-#define MOST_TOUCHED 3 /* objects of which more was */
+#define FEW 8u     /* one of so many pages may be in memory */
+#define LEAST_KNOWN 16   /* freed objects in a row that are untouched */
+#define LEAST_SEEN 16384 /* pages of live objects in a row that are untouched */
+#define LATER 32u      /* allocations until a live object is looked at */
+#define MOST_TOUCHED 3 /* objects that are touched */
 #define MOST_DOUBLINGS 8u
-#define LOOKED_AT 4u /* one of so many */
-#define SELDOM 16u   /* of the heap's, while they are touched */
+#define LOOKED_AT 4u /* one in so many objects is looked at */
+#define SELDOM 16u   /* the same of the heap's objects, while they are touched */
 
-static int touched; /* of those that were looked at, so many were; or below 0: the last were not */
-static int untouched; /* pages of those that live and were not, since one was */
-static uintptr_t came[LATER]; /* the last: start and pages */
-static size_t begun, ended; /* what differs from one look to the next */
-static unsigned mistakes; /* times that the heap was to serve such objects again */
+static int touched; /* above 0: so many objects were touched; below 0: so many in a row were not */
+static int untouched; /* pages of live objects that were not touched, since one was */
+static uintptr_t recent[LATER]; /* the last allocations: start and number of pages */
+static size_t begun, ended; /* allocations and frees: numbers that place the windows */
+static unsigned mistakes; /* how often the threshold was set and ended again */
 
 static bool more_than_few(const char *pages, size_t count, size_t page)
 {
 	return sy__source_has(pages, count * page, (count / FEW + 1) * page);
 }
 
-/* What two windows say of the pages behind the first. */
+/* Whether two windows behind the first page look untouched. */
 static bool seems_untouched(const char *start, size_t bytes, size_t number)
 {
 	size_t page = sy__system_page_bytes(), chance = number * (size_t)2654435761u >> 7;
@@ -59,7 +60,7 @@ static bool seems_untouched(const char *start, size_t bytes, size_t number)
 	       !more_than_few(pages + (half + (chance >> 8) % places) * page, WINDOW, page);
 }
 
-static bool is_untouched(const char *start, size_t bytes, size_t number)
+static bool looks_untouched(const char *start, size_t bytes, size_t number)
 {
 	size_t page = sy__system_page_bytes();
 
@@ -91,14 +92,14 @@ static int doubled(int least)
 	return least * (1 << (shift < MOST_DOUBLINGS ? shift : MOST_DOUBLINGS));
 }
 
-/* An object was looked at: whether hardly a page of it was touched. */
-static void learn(struct sy_heap *heap, bool hardly)
+/* Takes note of an object that was looked at, and sets or ends the threshold. */
+static void learn(struct sy_heap *heap, bool is_untouched)
 {
 	int known = __atomic_load_n(&touched, __ATOMIC_RELAXED), least = doubled(LEAST_KNOWN);
 
-	if (!hardly)
+	if (!is_untouched)
 		__atomic_store_n(&untouched, 0, __ATOMIC_RELAXED);
-	known = !hardly ? (known < 0 ? 1 : known + 1) : known > -least ? known - 1 : known;
+	known = !is_untouched ? (known < 0 ? 1 : known + 1) : known > -least ? known - 1 : known;
 	if (known > MOST_TOUCHED) {
 		sy__mmap_threshold_end(heap);
 		known = 1;
@@ -111,22 +112,22 @@ static void learn(struct sy_heap *heap, bool hardly)
 bool sy__mmap_threshold_is_untouched(struct sy_heap *heap, const char *start, size_t used)
 {
 	size_t number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
-	bool hardly;
+	bool untouched_now;
 
 	if (__atomic_load_n(&touched, __ATOMIC_RELAXED) <= -LEAST_KNOWN && number % LOOKED_AT)
 		return true;
-	hardly = is_untouched(start, used, number);
-	learn(heap, hardly);
-	return hardly;
+	untouched_now = looks_untouched(start, used, number);
+	learn(heap, untouched_now);
+	return untouched_now;
 }
 
-/* Of the heap's objects, whether this one is to be looked at. */
-static bool comes_up(size_t number)
+/* Whether this one of the heap's objects is looked at. */
+static bool is_sampled(size_t number)
 {
 	return number % (__atomic_load_n(&touched, __ATOMIC_RELAXED) > 0 ? SELDOM : LOOKED_AT) == 0;
 }
 
-/* Addresses of the heap's may be looked at, whatever has become of the object. */
+/* Looks at an object of a while ago. The heap's addresses may be looked at whatever has become of the object. */
 static void look_later(struct sy_heap *heap, uintptr_t word, size_t number)
 {
 	const char *start = (const char *)(word & ~(uintptr_t)(SY_PAGE_SIZE - 1));
@@ -146,8 +147,8 @@ void sy__mmap_threshold_watch(struct sy_heap *heap, const void *pages, size_t by
 	if (!sy__mapping_cache_has_bin(bytes))
 		return;
 	number = __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
-	word = __atomic_exchange_n(&came[number % LATER], (uintptr_t)pages | bytes >> SY_PAGE_SHIFT, __ATOMIC_RELAXED);
-	if (word && comes_up(number))
+	word = __atomic_exchange_n(&recent[number % LATER], (uintptr_t)pages | bytes >> SY_PAGE_SHIFT, __ATOMIC_RELAXED);
+	if (word && is_sampled(number))
 		look_later(heap, word, number);
 }
 
@@ -158,6 +159,6 @@ void sy__mmap_threshold_learn(struct sy_heap *heap, const void *pages, size_t by
 	if (!sy__mapping_cache_has_bin(bytes))
 		return;
 	number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
-	if (comes_up(number))
+	if (is_sampled(number))
 		learn(heap, seems_untouched(pages, bytes, number));
 }

@@ -1,4 +1,4 @@
-/* The mmap threshold: which large objects are mappings, by what is touched of them. See mmap_threshold.c. */
+/* The mmap threshold: which large objects are mappings, by how much of them is touched. See mmap_threshold.c. */
 #ifndef SLABYARD_MALLOC_MMAP_THRESHOLD_H
 #define SLABYARD_MALLOC_MMAP_THRESHOLD_H
 
@@ -7,18 +7,18 @@
 
 struct sy_heap;
 
-/* Whether hardly a page of a range that has a bin is in memory, as far as is known; behind so many bytes nobody has
- * written. The threshold ends if that is often not so. */
+/* Whether hardly a page of a range that has a bin is in memory, by a guess. Nobody has written behind its first `used` bytes. The
+ * threshold ends if ranges are often touched. */
 bool sy__mmap_threshold_is_untouched(struct sy_heap *, const char *start, size_t used);
 
-/* sy_heap.on_large_alloc and on_large_free: the threshold is set once large objects of a heap are found to be untouched. */
+/* sy_heap.on_large_alloc and sy_heap.on_large_free: set the threshold once large objects of the heap are found to be untouched. */
 void sy__mmap_threshold_watch(struct sy_heap *, const void *pages, size_t bytes);
 void sy__mmap_threshold_learn(struct sy_heap *, const void *pages, size_t bytes);
 
-/* Whether it has ended: then what is touched is better had from the heap than kept. */
+/* Whether the threshold was set and has ended. Touched ranges are then better unmapped than cached, as the heap serves the next. */
 bool sy__mmap_threshold_was_mistaken(const struct sy_heap *);
 
-/* Ends it: the heap serves large objects again; whether it didn't. */
+/* Ends the threshold, so that the heap serves large objects again. False: it was off. */
 bool sy__mmap_threshold_end(struct sy_heap *);
 
 #endif

@@ -8,55 +8,60 @@
 
 /* ---- process.c: the heap behind malloc -------------------------------------------------------------------------- */
 
-/* The one heap of the program, made by the first call; NULL: there is no memory for it. A spec that is wrong ends the
- * program. */
+/* The program's heap, made by the first call. NULL: no memory for it. A wrong spec ends the program. */
 struct sy_heap *sy__process_heap(void);
 
-/* The spec of its policy. */
+/* The spec of the heap's policy. */
 const char *sy__process_spec(void);
 
-/* The program has set a limit to its addresses while it ran, of so many bytes; SIZE_MAX: none. */
+/* To be called when the program sets a limit to its addresses, in bytes; SIZE_MAX: none. */
 void sy__process_limited(size_t bytes);
 
-/* Under such a limit, outside of a call: has the heap's range end so much earlier that a mapping of so many bytes finds room, or
- * under one to data what the heap has used, if it is free; has the range reach for its share again, as the heap is full. False:
- * nothing has been gained. */
+/* Makes room for a mapping of so many bytes: under a limit to addresses by cutting the heap's reservation, under one to data by
+ * giving up free memory that the heap has used. Outside of calls of the heap. False: nothing was gained. */
 bool sy__process_make_room(size_t bytes);
+
+/* Lets the reservation grow to its share again, because the heap is full. Outside of calls. False: nothing was gained. */
 bool sy__process_extend_reservation(void);
 
-/* Under a limit to data: what the trimmed heap does without at its end can be had by the program. */
+/* After a trim, under a limit to data: lets the program have the free memory at the end of what the heap has used. */
 void sy__process_trimmed(void);
 
 void sy__process_forked(void); /* in the child */
 
-/* What the environment sets; NULL: nothing, or the program is another user's. */
+/* A variable of the environment. NULL: unset or empty, or the program is set-user-ID. */
 const char *sy__process_setting(const char *name);
 
 /* ---- preload/runtime.c, in the library for LD_PRELOAD alone ------------------------------------------------------ */
 
-/* A symbol of a C++ runtime that the program has opened itself; NULL: there is none. */
+/* A symbol of a C++ runtime that the program has opened by dlopen; NULL: there is none. */
 void *sy__runtime_symbol(const char *name) __attribute__((weak));
 
 /* ---- mapping.c: objects that are mappings of their own ------------------------------------------------------------ */
 
-/* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */
+/* A new object: zeroed, aligned to a power of two. NULL: no memory; errno is not set. */
 void *sy__mapping_create(size_t size, size_t align);
 
-/* The same with anything in it, aligned to ALIGNMENT, from mappings that ended a moment ago; NULL: there are none. */
+/* An object in a cached mapping, with anything in it, aligned to ALIGNMENT. NULL: there is none. */
 void *sy__mapping_reuse(size_t size);
-void *sy__mapping_reuse_to_grow(size_t size); /* so that it resizes */
+void *sy__mapping_reuse_to_grow(size_t size); /* one that resizes */
 void *sy__mapping_reuse_zeroed(size_t size);
 
+/* Frees an object. */
 void sy__mapping_end(void *object);
+
+/* Bytes that may be written to an object. */
 size_t sy__mapping_usable(const void *object);
 
-/* The object with another size, perhaps elsewhere; NULL: no memory, and it is as it was. Only of an object that resizes: of
- * others that is for the caller to do, by copying. */
+/* Whether sy__mapping_resize can be used. If not, the caller copies the object. */
 bool sy__mapping_resizes(const void *object);
+
+/* Gives an object another size, perhaps at another address. NULL: no memory, and the object is as it was. */
 void *sy__mapping_resize(void *object, size_t size);
 
 struct mapping_counts {
-	size_t live, bytes, peak_bytes; /* objects; bytes that are theirs, now and at most: a mapping may have more, hardly in memory */
+	size_t live; /* objects */
+	size_t bytes, peak_bytes; /* of the objects; a mapping may have more, which is hardly in memory */
 };
 
 void sy__mapping_count(struct mapping_counts *);
@@ -65,16 +70,16 @@ void sy__mapping_count(struct mapping_counts *);
 
 /* What serves the next call of malloc or free. */
 struct service {
-	struct sy_heap *fast; /* the heap, where both are what fast.c has; or NULL */
-	size_t small;         /* then bytes of the largest size that malloc has a fast path for; else 0 */
-	struct sy_heap *heap; /* what the other two want to be told; NULL: there is none yet */
+	struct sy_heap *fast; /* the heap, if fast.c has its policy's fast paths; else NULL */
+	size_t small;         /* bytes of the largest request that malloc's fast path serves; 0: it serves none */
+	struct sy_heap *heap; /* the argument of the two functions; NULL: there is no heap yet */
 	void *(*malloc)(size_t size, struct sy_heap *);
 	void (*free)(void *object, struct sy_heap *);
 };
 
-extern struct service sy__service __attribute__((visibility("hidden"))); /* so that calls read it where it is */
+extern struct service sy__service __attribute__((visibility("hidden"))); /* hidden: read without the global offset table */
 
-/* Has the heap serve from now on; once. Alone: nobody has asked for memory before, so there are no threads. */
+/* Has the heap serve from now on. Called once. alone: this is the program's first request, so there are no other threads. */
 void sy__serve(struct sy_heap *, bool alone);
 
 void *sy__allocate_aligned(size_t align, size_t size); /* align: a power of two */
@@ -82,39 +87,40 @@ size_t sy__usable_bytes(const void *object);           /* of any object */
 
 /* ---- fast.c --------------------------------------------------------------------------------------------------------- */
 
-/* What goes by fast.c, of a service whose other parts are set. */
+/* Sets `fast` and `small` of a service whose other members are set. */
 void sy__fast_path_set(struct service *);
-/* malloc and free under other names, as compilers believe to know things of them that are not true inside of them. */
+
+/* malloc and free under other names. Compilers assume things of malloc and free that are not true inside of them. */
 void *sy__allocate(size_t size);
 void sy__release(void *object);
 
 /* ---- report.c --------------------------------------------------------------------------------------------------------- */
 
-/* For a report into that file at the end: puts functions that count between callers and what serves them. */
+/* Starts counting for a report into the file at the program's end: puts counting functions in front of the service's. */
 void sy__report_start(struct service *, const char *file);
 
-/* An object that came into being other than by sy__service.malloc, or that is about to change its size. NULL is none. Nothing
- * where there is no report, which is asked out here: that code is set apart, and many calls come by. */
+/* Counts an object that was allocated other than by sy__service.malloc (NULL: none). An object that changes its size is removed before
+ * and added afterwards. The check is inline because there is usually no report. */
 extern bool sy__report_counts;
-void sy__report_came(const void *object);
-void sy__report_went(const void *object);
+void sy__report_added(const void *object);
+void sy__report_removed(const void *object);
 
 static inline void report_add(const void *object)
 {
 	if (sy__unlikely(sy__report_counts) && object)
-		sy__report_came(object);
+		sy__report_added(object);
 }
 
 static inline void report_remove(const void *object)
 {
 	if (sy__unlikely(sy__report_counts))
-		sy__report_went(object);
+		sy__report_removed(object);
 }
 
 /* ---- statistics.c ----------------------------------------------------------------------------------------------------- */
 
-/* The cache behind this one in the heap's list, or its first; NULL: there is none. They are size classes, which are never
- * destroyed: the list may be walked without its lock. */
+/* The cache behind this one in the heap's list; NULL: the first, or none is left. All are size classes, which are never destroyed, so
+ * the list may be walked without its lock. */
 struct sy_cache *sy__next_cache(struct sy_heap *, const struct sy_cache *);
 
 #endif

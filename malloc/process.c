@@ -1,26 +1,26 @@
 /*
  * The heap behind malloc: one for the program, made at its first request.
  *
- * The environment variable SLABYARD says which policy with which tunables ("slub:cpu_partial=8"); without it,
- * the default policy serves. A
- * spec that makes no sense ends the program with one line and status 2: a program that goes on under another allocator than
- * the one that was asked for would give figures for the wrong one. Programs with more rights than their user (set-user-ID)
- * don't look at the environment.
+ * The environment variable SLABYARD names the policy and its tunables ("slub:cpu_partial=8"). Without it the default policy
+ * serves. A spec that makes no sense ends the program with one line and status 2: on another allocator than the one that was
+ * asked for, the program would give figures for the wrong one. Programs with more rights than their user (set-user-ID) ignore the
+ * environment.
  *
- * Addresses. The heap's range is reserved as a whole, several times the machine's memory, since reserved addresses cost
- * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
- * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program
- * sets itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was
- * used; and reaches further again where the limit rises. Neither half is lost to the other: where an object that is a mapping
- * finds no room, the range ends where half of what is left beside the object ends, since threads want stacks while it lives, or
- * what is in use; where the heap is full, it reaches for its half again. The child of a vfork, which has this memory and limits
- * of its own, changes nothing.
+ * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
+ * the machine's memory. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own
+ * mappings, stacks and libraries find room; and less where the program has more than half already.
  *
- * Data. What the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), though the system has the memory
- * back. So where an object that is a mapping finds no room under such a limit, and after malloc_trim, the free blocks at the end
- * of what the heap has used become as they were before it used them. Those in between stay.
+ * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what the
+ * limit leaves beside all else, but no less than what is in use. It grows again when the limit rises. Neither half is lost to
+ * the other. Where a mapped object finds no room, the reservation is cut to half of what is left beside the object, as threads
+ * want stacks while it lives. Where the heap is full, its reservation grows to its share again. The child of a vfork has its
+ * parent's memory and limits of its own, so it changes nothing.
  *
- * Nothing that runs with the lock asks for memory by malloc.
+ * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), even where the system has
+ * the memory back. So where a mapped object finds no room under such a limit, and after malloc_trim, the free blocks at the end of
+ * the used range become inaccessible again, as they were before their first use. Free blocks in between stay.
+ *
+ * Nothing that runs with the lock asks malloc for memory.
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -42,13 +42,13 @@
 
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 #define UNKNOWN SIZE_MAX
-#define APART 16u                      /* part of a limit that is left where it is not known what there is beside the heap */
+#define LEFT_OVER 16u                  /* one in so many parts of a limit stays free where the other mappings are not known */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
 static const char *spec; /* NULL before the first request */
 static sy__lock_t starting = SY__LOCK_INIT;
-static pid_t process; /* whose memory it is */
+static pid_t process; /* the one that the heap belongs to */
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ static size_t limit_now(__rlimit_resource_t resource)
 	return (size_t)limit.rlim_cur;
 }
 
-/* What it leaves to the heap; 0: as much as there is. */
+/* The bytes of addresses to reserve; 0: the default. */
 static size_t reserve(void)
 {
 	size_t half = limit_now(RLIMIT_AS) / 2;
@@ -91,7 +91,7 @@ static _Noreturn void refuse(const char *why)
 	_exit(2);
 }
 
-/* Malloc returns NULL, and the program may even live with that; but who set the limit should know. */
+/* Without a heap malloc returns NULL. Whoever set the limit is told once. */
 static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 {
 	static bool told;
@@ -108,7 +108,7 @@ static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 	return heap;
 }
 
-/* In a mapping of its own: programs write their titles over the environment. */
+/* A copy in a mapping of its own, because programs write their titles over the environment. */
 static const char *copy(const char *text)
 {
 	size_t bytes = strlen(text) + 1;
@@ -144,8 +144,8 @@ static struct sy_heap *make(void)
 	return open_or_tell(&options);
 }
 
-/* Acquires the heap that another thread has made; the store below releases it. With the lock the_heap may be read plainly, as
- * it is written under that alone. */
+/* The acquire pairs with the release below, where another thread has made the heap. With the lock the_heap may be read plainly:
+ * only holders of the lock write it. */
 struct sy_heap *sy__process_heap(void)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
@@ -154,7 +154,7 @@ struct sy_heap *sy__process_heap(void)
 
 	if (sy__likely(heap))
 		return heap;
-	/* The thread's first call may allocate, and come here for it: not with the lock. */
+	/* A thread's first call may allocate, and so come here again. That must not happen with the lock. */
 	if (sy__call_enter(&slot))
 		sy__call_leave();
 	sy__lock(&starting);
@@ -169,7 +169,7 @@ struct sy_heap *sy__process_heap(void)
 
 /* ---- Limits to addresses ------------------------------------------------------------------------------------------ */
 
-/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; UNKNOWN without a file descriptor or
+/* Bytes of addresses that the process has beside the heap's, as the kernel counts them. UNKNOWN: no free file descriptor, or no
  * /proc. */
 static size_t others(void)
 {
@@ -189,13 +189,13 @@ static size_t minus(size_t from, size_t bytes)
 	return from > bytes ? from - bytes : 0;
 }
 
-/* Bytes of pages that take so many addresses with their descriptors and heads. */
+/* Bytes of pages that fit into so many bytes of addresses together with their descriptors and page map. */
 static size_t range(size_t addresses)
 {
 	return addresses / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE;
 }
 
-/* Begins to change the range. */
+/* Begins a change of the reservation: takes the lock and stops all slots. False: it may not be changed. */
 static bool begin(void)
 {
 	sy__lock(&starting);
@@ -211,21 +211,22 @@ static void end(void)
 	sy__unlock(&starting);
 }
 
-/* Half of what a limit leaves, beside so much else. Where that is not known the system refuses what is too much. */
+/* The heap's share: half of what a limit leaves beside the other mappings. Where these are not known the system refuses what is too
+ * much. */
 static size_t share(size_t limit, size_t beside)
 {
 	return range(minus(limit, beside == UNKNOWN ? 0 : beside) / 2);
 }
 
-/* As far as the system lets it, but for a part of the limit, as a stack that can't grow ends the program. */
+/* Takes as much as the system allows while a part of the limit stays free: a stack that can't grow ends the program. */
 static bool take_most(size_t limit)
 {
-	void *apart = sy__source_reserve(limit / APART);
-	size_t bytes = apart ? share(limit, UNKNOWN) : range(sy__reservation_bytes(the_heap));
+	void *left_over = sy__source_reserve(limit / LEFT_OVER);
+	size_t bytes = left_over ? share(limit, UNKNOWN) : range(sy__reservation_bytes(the_heap));
 	bool reached = sy__reservation_resize(the_heap, bytes);
 
-	if (apart)
-		sy__source_release(apart, limit / APART);
+	if (left_over)
+		sy__source_release(left_over, limit / LEFT_OVER);
 	return reached;
 }
 
@@ -256,8 +257,8 @@ static bool has_room(size_t bytes)
 	return room != NULL;
 }
 
-/* Where it is not known what there is besides, the range ends so much earlier than now, and the system is asked whether that
- * does. */
+/* Cuts the reservation so that a mapping of so many bytes finds room. Where the other mappings are not known it is cut by so many
+ * bytes, and the system is asked whether that suffices. */
 static bool make_room(size_t limit, size_t bytes)
 {
 	size_t before, beside, rest;
@@ -296,7 +297,7 @@ static bool withdraw(void)
 	return done;
 }
 
-/* The heap and what it has beside are data of the program alike: there is nothing to share out, but only what is free. */
+/* A limit to data does not distinguish the heap from all else, so there are no shares: only free memory can be given up. */
 static bool make_data(struct sy_heap *heap, size_t bytes)
 {
 	size_t limit = limit_now(RLIMIT_DATA);
@@ -343,7 +344,7 @@ bool sy__process_extend_reservation(void)
 	return further;
 }
 
-/* Another thread may have held the lock. It was changing nothing: who changes the range has a claim, which a fork waits for. */
+/* Another thread may have held the lock, but was changing nothing: a fork waits for whoever has all slots stopped. */
 void sy__process_forked(void)
 {
 	process = getpid();

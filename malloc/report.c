@@ -1,11 +1,10 @@
 /*
  * The report at the end of a program: what it asked malloc for, and what that took.
  *
- * SLABYARD_STATS=FILE in the environment makes every program that ends by exit() append one line of JSON to that file
- * (`slabyard run --stats` reads it). Only then, functions that count stand between callers and the heap: how many objects of
- * which size came and went, and how many bytes of objects lived at once at most. Sizes are what objects have room for, in
- * classes as fine as those of slabs; classes above are powers of two. Counters are relaxed atomics: each is right when
- * nobody counts any more.
+ * With SLABYARD_STATS=FILE in the environment every program that ends by exit() appends one line of JSON to that file
+ * (`slabyard run --stats` reads it). Only then do counting functions stand between callers and the heap. They count allocations
+ * and frees by size, and the live bytes with their peak. A size is the room of an object. Size classes are ALIGNMENT apart up to
+ * SMALL bytes, then STEPS to a doubling. Counters are relaxed atomics, each of which is right when nobody counts any more.
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -27,7 +26,7 @@
 #define CLASSES (SMALL_CLASSES + STEPS * 40)
 
 static struct {
-	struct service behind; /* what serves calls once they are counted */
+	struct service behind; /* serves calls once they are counted */
 	uint64_t allocations[CLASSES], frees[CLASSES], live_bytes, peak_bytes;
 	const char *file; /* NULL: nothing is counted */
 } counted;
@@ -59,13 +58,13 @@ static uint64_t class_bytes(unsigned class)
 	return ((uint64_t)1 << doubling) + ((uint64_t)(step + 1) << (doubling - 2));
 }
 
-/* Relaxed, as the peak below: figures of a program, which order nothing. */
+/* Relaxed, as the peak below: figures order nothing. */
 static void add(uint64_t *counter, uint64_t amount)
 {
 	__atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-void sy__report_came(const void *object)
+void sy__report_added(const void *object)
 {
 	size_t bytes = sy__usable_bytes(object);
 	uint64_t live = __atomic_add_fetch(&counted.live_bytes, bytes, __ATOMIC_RELAXED);
@@ -77,7 +76,7 @@ void sy__report_came(const void *object)
 		;
 }
 
-void sy__report_went(const void *object)
+void sy__report_removed(const void *object)
 {
 	size_t bytes = sy__usable_bytes(object);
 
@@ -90,14 +89,14 @@ static void *counting_malloc(size_t size, struct sy_heap *heap)
 	void *object = counted.behind.malloc(size, heap);
 
 	if (sy__likely(object))
-		sy__report_came(object);
+		sy__report_added(object);
 	return object;
 }
 
 static void counting_free(void *object, struct sy_heap *heap)
 {
 	if (object)
-		sy__report_went(object);
+		sy__report_removed(object);
 	counted.behind.free(object, heap);
 }
 
@@ -110,7 +109,7 @@ void sy__report_start(struct service *served, const char *file)
 	served->free = counting_free;
 }
 
-/* What the parent did is in the parent's report. */
+/* In the child of a fork: what the parent did is in the parent's report. */
 static void forget(void)
 {
 	for (unsigned class = 0; class < CLASSES; class++) {
@@ -128,11 +127,11 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- The report --------------------------------------------------------------------------------------------------- */
 
-/* The line is written at once, so that those of programs that end together don't mix; it ends where its buffer does. */
+/* The line is written by one call, so that lines of programs that end together don't mix. It is cut at the end of its buffer. */
 #define LINE_BYTES ((size_t)65536)
 #define MOST_TEXT 1000 /* bytes, or the rest of the last character more */
 
-static char *line; /* mapped when it is wanted: it would lie between what every program touches of the library's data */
+static char *line; /* mapped when it is needed: a static buffer would lie among the data that every program touches */
 static size_t length;
 
 __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
@@ -146,7 +145,7 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 	length += (size_t)printed < LINE_BYTES - length ? (size_t)printed : LINE_BYTES - 1 - length;
 }
 
-/* Bytes of the character of UTF-8 that a text begins with. 0: its first byte is of none, of a control character, or needs an escape. */
+/* Bytes of the UTF-8 character at the start of a text. 0: there is none, or it is a control character, or it needs an escape. */
 static unsigned character(const char *text)
 {
 	static const uint32_t least[] = { ' ', 0xa0, 0x800, 0x10000 };
@@ -163,7 +162,7 @@ static unsigned character(const char *text)
 	return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : more + 1;
 }
 
-/* A text between quotes. A program's name is what whoever starts it makes of it, of any length and bytes. */
+/* A text between quotes. A program's name may be of any length and any bytes. */
 static void print_text(const char *name, const char *text)
 {
 	unsigned bytes;
@@ -242,7 +241,7 @@ static void print_pages(const struct sy_heap *heap)
 	      mappings.peak_bytes);
 }
 
-/* When the program ends by exit(), after most of its own work at exit. */
+/* Runs when the program ends by exit(), after most of its own exit handlers. */
 __attribute__((destructor)) static void report(void)
 {
 	struct sy_heap *heap = counted.file ? sy__process_heap() : NULL;

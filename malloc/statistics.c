@@ -1,12 +1,17 @@
 /*
- * What malloc can tell of itself: glibc's calls for that, mallinfo and its kin.
+ * What malloc tells of itself: mallinfo, malloc_stats and malloc_info, as glibc has them, and malloc_trim and mallopt.
  *
- * Figures come from the heap's own counters and from its caches, which claim the threads' slots for that: nothing is counted
- * on any fast path. A policy that keeps no caches tells the free bytes in its pages instead.
+ * Nothing is counted on a fast path. Figures come from the heap's counters and from its caches, which are counted with all
+ * threads' slots claimed. A policy without caches tells the free bytes in its pages instead.
  *
- * mallinfo's words are read so here: arena, bytes of pages that the heap holds; uordblks, those of them that are objects in use;
- * fordblks, the rest of them; hblks and hblkhd, mappings and their bytes, which none of the others has in it. Those that make no
- * sense here are 0.
+ * mallinfo's fields mean here:
+ *
+ *   arena            bytes of the pages that the heap holds
+ *   uordblks         bytes of objects in use in these pages
+ *   fordblks         the rest of these pages
+ *   hblks, hblkhd    mappings, and their bytes, which are in none of the other fields
+ *
+ * All other fields are 0.
  */
 #define _GNU_SOURCE
 #include "mapping_cache.h"
@@ -17,7 +22,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -45,7 +49,7 @@ struct sy_cache *sy__next_cache(struct sy_heap *heap, const struct sy_cache *cac
 	return link == &heap->caches ? NULL : sy__entry(link, struct sy_cache, link);
 }
 
-/* With all slots claimed, so that no lock of the heap's is held where another thread forks. */
+/* All slots are claimed, so no lock of the heap's is held when another thread forks. */
 static void count_objects(struct sy_heap *heap, struct figures *figures)
 {
 	const struct sy_heap_counters *counters = &heap->counters;
@@ -119,8 +123,8 @@ EXPORT int malloc_trim(size_t keep)
 	return trimmed || ended;
 }
 
-/* As in glibc any parameter is taken, known or not, and changes nothing: each is about a mechanism that is not here. There is one whose
- * value glibc looks at. */
+/* Accepts any parameter, as glibc does, and changes nothing: the parameters are about mechanisms that are not here. glibc checks
+ * the value of M_MXFAST alone. */
 EXPORT int mallopt(int parameter, int value)
 {
 	return parameter != M_MXFAST || (value >= 0 && (size_t)value <= MOST_FAST);
@@ -128,54 +132,27 @@ EXPORT int mallopt(int parameter, int value)
 
 /* ---- As text ------------------------------------------------------------------------------------------------------ */
 
-/* A text that is put together without asking for memory, and written when it is as long as its buffer, or ends. */
-struct text {
-	int file;
-	size_t length;
-	char bytes[4096];
-};
-
-static void flush(struct text *text)
-{
-	size_t at = 0;
-
-	while (at < text->length) {
-		ssize_t written = sy__file_write(text->file, text->bytes + at, text->length - at);
-
-		if (written < 0 && errno != EINTR)
-			break;
-		at += written > 0 ? (size_t)written : 0;
-	}
-	text->length = 0;
-}
-
-__attribute__((format(printf, 2, 3))) static void print(struct text *text, const char *format, ...)
-{
-	va_list arguments;
-
-	if (sizeof(text->bytes) - text->length < 512)
-		flush(text);
-	va_start(arguments, format);
-	text->length += (size_t)vsnprintf(text->bytes + text->length, sizeof(text->bytes) - text->length, format, arguments);
-	va_end(arguments);
-}
-
-/* As glibc's, the first two with the mappings in them. */
+/* As glibc's, mappings included in the first two figures. Written at once, and without a buffer from malloc. */
 EXPORT void malloc_stats(void)
 {
 	struct sy_heap *heap = sy__process_heap();
-	struct text text = { .file = STDERR_FILENO };
 	struct figures figures;
+	char text[512];
+	int length;
 
 	take_figures(heap, &figures);
-	print(&text, "slabyard %s\n", heap ? heap->policy->name : "(no memory)");
-	print(&text, "held bytes     = %12" PRIu64 "\n", figures.held_bytes + figures.mappings.bytes);
-	print(&text, "in use bytes   = %12" PRIu64 "\n", figures.in_use_bytes + figures.mappings.bytes);
-	print(&text, "unused bytes   = %12" PRIu64 "\n", figures.unused_bytes);
-	print(&text, "mappings       = %12zu\n", figures.mappings.live);
-	print(&text, "mapped bytes   = %12zu\n", figures.mappings.bytes);
-	print(&text, "max mapped     = %12zu\n", figures.mappings.peak_bytes);
-	flush(&text);
+	length = snprintf(text, sizeof(text),
+	                  "slabyard %s\n"
+	                  "held bytes     = %12" PRIu64 "\n"
+	                  "in use bytes   = %12" PRIu64 "\n"
+	                  "unused bytes   = %12" PRIu64 "\n"
+	                  "mappings       = %12zu\n"
+	                  "mapped bytes   = %12zu\n"
+	                  "max mapped     = %12zu\n",
+	                  heap ? heap->policy->name : "(no memory)", figures.held_bytes + figures.mappings.bytes,
+	                  figures.in_use_bytes + figures.mappings.bytes, figures.unused_bytes, figures.mappings.live,
+	                  figures.mappings.bytes, figures.mappings.peak_bytes);
+	sy__file_write(STDERR_FILENO, text, (size_t)length);
 }
 
 /* glibc's outermost elements, and one of ours for each size class. */

@@ -1,8 +1,8 @@
 /*
  * Files, by the kernel's own calls.
  *
- * In the C library's open, read and write a thread may be cancelled, and malloc is no place for that, nor is setrlimit: the thread
- * would end with the heap's locks and claims, and all others would wait for them for ever. As the C library's they set errno.
+ * A thread may be cancelled in the C library's open, read and write. In malloc or setrlimit it would then end with the heap's
+ * locks, and all others would wait for them for ever. These functions set errno as the C library's do.
  */
 #ifndef SLABYARD_MALLOC_SYSTEM_H
 #define SLABYARD_MALLOC_SYSTEM_H
@@ -33,7 +33,7 @@ static inline void sy__file_close(int file)
 	syscall(SYS_close, file);
 }
 
-/* The beginning of a text file, ended by a zero; false: it can't be read. */
+/* Reads the beginning of a text file and ends it with a zero. False: it is empty or cannot be read. */
 static inline bool sy__file_text(const char *name, char *text, size_t bytes)
 {
 	int file = sy__file_open(name, O_RDONLY);

@@ -1,5 +1,5 @@
-/* What is wrong, in one line for the user. Every function of the programs that can be refused returns false (or NULL)
- * after a call of refuse(), and main() prints the line and exits with status 2. */
+/* What is wrong, in one line for the user. A function of the programs that fails calls refuse() and returns false (or NULL). main()
+ * prints the line and exits with status 2. */
 #ifndef PROGRAMS_FAULT_H
 #define PROGRAMS_FAULT_H
 
@@ -20,6 +20,11 @@ __attribute__((format(printf, 2, 3), cold)) static inline bool refuse(struct fau
 	vsnprintf(fault->text, sizeof fault->text, format, arguments);
 	va_end(arguments);
 	return false;
+}
+
+static inline bool refuse_output(struct fault *fault)
+{
+	return refuse(fault, "cannot write the result: standard output is full or closed");
 }
 
 #endif

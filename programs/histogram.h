@@ -42,7 +42,7 @@ static inline double histogram_middle(unsigned bucket)
 	return (double)low + (double)(((uint64_t)1 << shift) - 1) / 2.0;
 }
 
-/* The least value that at least this share (in thousandths) of all values don't exceed; 0 for none at all. */
+/* The least value that at least this share (in thousandths) of all values don't exceed; 0 if there are no values. */
 static inline double histogram_quantile(const struct histogram *histogram, unsigned thousandths)
 {
 	uint64_t wanted = (histogram->total * thousandths + 999) / 1000, seen = 0;

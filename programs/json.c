@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define OUTER_LEVELS 2
@@ -58,13 +59,11 @@ static void write_string(FILE *out, const char *text)
 
 /* ---- Structure ------------------------------------------------------------------------------------------------ */
 
-static void indent(struct json *json)
+static void new_line(struct json *json)
 {
-	if (json->depth && json->depth <= OUTER_LEVELS && !json->one_line) {
-		putc('\n', json->out);
-		for (unsigned i = 0; i < json->depth; i++)
-			putc(' ', json->out);
-	}
+	putc('\n', json->out);
+	for (unsigned i = 0; i < json->depth; i++)
+		putc(' ', json->out);
 }
 
 /* Everything that stands before a value. */
@@ -73,7 +72,8 @@ static void lead(struct json *json, const char *key)
 	if (json->filled[json->depth])
 		putc(',', json->out);
 	json->filled[json->depth] = true;
-	indent(json);
+	if (json->depth && json->depth <= OUTER_LEVELS && !json->one_line)
+		new_line(json);
 	if (key) {
 		write_string(json->out, key);
 		fputs(": ", json->out);
@@ -94,11 +94,8 @@ static void close_container(struct json *json, char bracket)
 	bool filled = json->filled[json->depth];
 
 	json->depth--;
-	if (filled && json->depth < OUTER_LEVELS && !json->one_line) {
-		putc('\n', json->out);
-		for (unsigned i = 0; i < json->depth; i++)
-			putc(' ', json->out);
-	}
+	if (filled && json->depth < OUTER_LEVELS && !json->one_line)
+		new_line(json);
 	putc(bracket, json->out);
 }
 
@@ -134,10 +131,19 @@ bool json_end(struct json *json)
 	return fflush(json->out) == 0 && !ferror(json->out);
 }
 
+bool json_finish(struct json *json, struct fault *fault)
+{
+	return json_end(json) || refuse_output(fault);
+}
+
 /* ---- Values --------------------------------------------------------------------------------------------------- */
 
 void json_string(struct json *json, const char *key, const char *value)
 {
+	if (!value) {
+		json_null(json, key);
+		return;
+	}
 	lead(json, key);
 	write_string(json->out, value);
 }
@@ -146,6 +152,14 @@ void json_count(struct json *json, const char *key, uint64_t value)
 {
 	lead(json, key);
 	fprintf(json->out, "%" PRIu64, value);
+}
+
+void json_known(struct json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_count(json, key, value);
+	else
+		json_null(json, key);
 }
 
 void json_signed(struct json *json, const char *key, int64_t value)
@@ -214,6 +228,10 @@ void json_rest(struct json *json, const char *key, uint64_t part, uint64_t whole
 
 void json_measured(struct json *json, const char *key, double value, int decimals)
 {
+	if (!isfinite(value)) {
+		json_null(json, key);
+		return;
+	}
 	lead(json, key);
 	fprintf(json->out, "%.*f", decimals, value);
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fault.h"
+
 #define JSON_DEPTH 16
 
 struct json {
@@ -22,8 +24,9 @@ void json_object_end(struct json *);
 void json_array(struct json *, const char *key);
 void json_array_end(struct json *);
 
-void json_string(struct json *, const char *key, const char *value);
+void json_string(struct json *, const char *key, const char *value); /* NULL: null */
 void json_count(struct json *, const char *key, uint64_t value);
+void json_known(struct json *, const char *key, bool known, uint64_t value); /* not known: null */
 void json_signed(struct json *, const char *key, int64_t value);
 void json_null(struct json *, const char *key);
 void json_bool(struct json *, const char *key, bool value);
@@ -34,10 +37,13 @@ void json_ratio(struct json *, const char *key, uint64_t numerator, uint64_t den
 /* 1 - part / whole with six decimals, negative if part > whole; null for a whole of 0. */
 void json_rest(struct json *, const char *key, uint64_t part, uint64_t whole);
 
-/* A time or rate that was measured, with so many decimals. Never for an exact measure. */
+/* A measured time or rate, with this many decimals; null if it is infinite or not a number. Never for an exact measure. */
 void json_measured(struct json *, const char *key, double value, int decimals);
 
-/* Ends the line, and says whether everything reached the file (a disk may be full). */
+/* Ends the line. False: not everything reached the file, because a disk is full, for example. */
 bool json_end(struct json *);
+
+/* The same, for a program's result. False: see fault. */
+bool json_finish(struct json *, struct fault *);
 
 #endif

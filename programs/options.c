@@ -1,7 +1,6 @@
 /*
- * The words of a command line, as the programs that the lab starts take them: `--name VALUE` and `--name`, in any order, the last
- * one of a name wins. Words that are no options follow them. What a value means is the program's business; numbers are decimal,
- * without a sign.
+ * Command lines of the C programs: `--name VALUE` and `--name`, in any order; of one name the last wins. Words that are no options
+ * follow them. Numbers are decimal, without a sign.
  */
 #include "options.h"
 

@@ -1,7 +1,7 @@
 /*
- * How much of this process is resident, as the operating system tells: VmRSS now, VmHWM the most so far (proc_pid_status(5)).
+ * Resident memory of this process, as the operating system tells: VmRSS is the present size, VmHWM the peak (proc_pid_status(5)).
  *
- * The most so far can be made to begin anew (clear_refs of proc(5)); where the system refuses, it is that of the whole process.
+ * The peak can be reset (clear_refs of proc(5)). Where the system refuses that, it is the peak since the process began.
  */
 #ifndef PROGRAMS_RESIDENT_STATUS_H
 #define PROGRAMS_RESIDENT_STATUS_H
@@ -25,7 +25,7 @@ static inline uint64_t status_kb(const char *name)
 	return value;
 }
 
-/* Lets the peak of resident memory, VmHWM, begin anew. */
+/* Resets the peak, VmHWM, to the present size. */
 static inline void reset_resident_peak(void)
 {
 	FILE *file = fopen("/proc/self/clear_refs", "w");

@@ -1,26 +1,27 @@
 /*
  * Reading and validating the scratch file (scratch.h).
  *
- * The file is mapped, not read: the arrays are used where they lie. One pass over everything then proves what the
- * passes that replay it rely on, so that their loops check nothing:
+ * The file is mapped, not read: the arrays are used where they lie. One pass over everything verifies what the replaying passes rely
+ * on, so that their loops check nothing:
  *
  *   sections   known, not twice, aligned, of the right record size, within the file
  *   run        counts that the program can hold: CPU slots, nodes, call sites; the pageblock order
  *   caches     sizes, alignments and flags that sy_cache_create accepts, unless memory is short
  *   zones      what sy_pages_config_error accepts is decided there; here only that sums can't overflow
  *   events     known kinds and flags, cache, call site, order, migrate type and node in range, time never decreasing
- *   handles    in range; allocated only while free, freed only while allocated, and by the kind (and from the cache) that
- *              allocated them. The pass therefore keeps, for each handle, who holds it.
+ *   handles    in range; allocated only while free, and freed only while allocated, by the kind (and to the cache) that allocated
+ *              them. So the pass keeps the holder of each handle.
  *
- * Tables as large as the counts of section run say are left to calloc, which touches nothing before it is used: a
- * damaged count costs address space, or is refused. Every refusal is one line that names the section and the record. A
- * file from the lab that is refused was cut short (a full disk), or damaged: the lab makes a new one from the trace.
+ * Tables whose size section run tells come from calloc, which touches nothing before its use. So a damaged count costs address space
+ * only, or is refused. Every refusal is one line that names the section and the record. A refused file was cut short by a full
+ * disk, or damaged; the lab makes a new one from the trace.
  */
 #define _GNU_SOURCE /* open, mmap, fstat, madvise */
 #include "scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,7 +37,7 @@
 #define KNOWN_FLAGS ((SY_NO_RECLAIM << 1) - 1u)
 #define KNOWN_CACHE_FLAGS ((uint32_t)SY_CACHE_KMALLOC - 1u) /* all but the heap's own mark */
 
-/* What each kind of event uses, hence which of its fields are looked at. */
+/* What each kind of event uses, hence which of its fields are checked. */
 enum field {
 	ALLOCATES = 1u << 0, /* takes the handle */
 	FREES = 1u << 1,     /* gives the handle back */
@@ -172,33 +173,32 @@ static bool power_of_two(uint32_t value)
 static bool check_caches(const struct scratch *scratch, struct fault *fault)
 {
 	if (scratch->cache_count >= NO_CACHE)
-		return refuse(fault, "the trace has %llu caches; at most %u can be replayed",
-		              (unsigned long long)scratch->cache_count, NO_CACHE - 1u);
+		return refuse(fault, "the trace has %" PRIu64 " caches; at most %u can be replayed", scratch->cache_count, NO_CACHE - 1u);
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
 		const struct scratch_cache *cache = &scratch->caches[i];
 
 		if (!memchr(cache->name, '\0', sizeof cache->name))
-			return refuse(fault, "the scratch file is damaged: the name of cache %llu does not end", (unsigned long long)i);
+			return refuse(fault, "the scratch file is damaged: the name of cache %" PRIu64 " does not end", i);
 		if (!cache->object_size || cache->object_size > SY_PAGE_SIZE << SY_MAX_ORDER)
-			return refuse(fault, "cache %llu (%s) has objects of %u bytes; 1 to %zu can be replayed",
-			              (unsigned long long)i, cache->name, cache->object_size, SY_PAGE_SIZE << SY_MAX_ORDER);
+			return refuse(fault, "cache %" PRIu64 " (%s) has objects of %u bytes; 1 to %zu can be replayed", i, cache->name,
+			              cache->object_size, SY_PAGE_SIZE << SY_MAX_ORDER);
 		if (cache->align && (!power_of_two(cache->align) || cache->align > SY_PAGE_SIZE))
-			return refuse(fault, "cache %llu (%s) aligns to %u bytes: no power of two up to a page",
-			              (unsigned long long)i, cache->name, cache->align);
+			return refuse(fault, "cache %" PRIu64 " (%s) aligns to %u bytes: no power of two up to a page", i, cache->name,
+			              cache->align);
 		if (cache->flags & ~KNOWN_CACHE_FLAGS || cache->constructor > 1)
-			return refuse(fault, "the scratch file is damaged: cache %llu has unknown flags", (unsigned long long)i);
+			return refuse(fault, "the scratch file is damaged: cache %" PRIu64 " has unknown flags", i);
 	}
 	return true;
 }
 
-/* Each cache stands in the order once. */
+/* Each cache must be in the order of creation once. */
 static bool check_order(const struct scratch *scratch, struct fault *fault)
 {
 	unsigned char seen[NO_CACHE] = { 0 };
 
 	if (scratch->order && scratch->order_count != scratch->cache_count)
-		return refuse(fault, "the scratch file is damaged: an order of %llu caches for %llu",
-		              (unsigned long long)scratch->order_count, (unsigned long long)scratch->cache_count);
+		return refuse(fault, "the scratch file is damaged: an order of %" PRIu64 " caches for %" PRIu64 "",
+		              scratch->order_count, scratch->cache_count);
 	for (uint64_t i = 0; i < scratch->order_count; i++)
 		if (scratch->order[i] >= scratch->cache_count || seen[scratch->order[i]]++)
 			return refuse(fault, "the scratch file is damaged: cache %u is out of range or twice in the order of creation",
@@ -209,24 +209,21 @@ static bool check_order(const struct scratch *scratch, struct fault *fault)
 static bool check_zones(const struct scratch *scratch, struct fault *fault)
 {
 	if (scratch->zone_count > SY_MAX_ZONES)
-		return refuse(fault, "the trace has %llu zones; at most %d can be replayed",
-		              (unsigned long long)scratch->zone_count, SY_MAX_ZONES);
+		return refuse(fault, "the trace has %" PRIu64 " zones; at most %d can be replayed", scratch->zone_count, SY_MAX_ZONES);
 	for (uint64_t i = 0; i < scratch->zone_count; i++) {
 		const struct scratch_zone *zone = &scratch->zones[i];
 
 		if (!memchr(zone->name, '\0', sizeof zone->name))
-			return refuse(fault, "the scratch file is damaged: the name of zone %llu does not end", (unsigned long long)i);
+			return refuse(fault, "the scratch file is damaged: the name of zone %" PRIu64 " does not end", i);
 		if (zone->node >= scratch->run->nodes)
-			return refuse(fault, "zone %llu (%s) is on memory node %u of %u", (unsigned long long)i, zone->name,
-			              zone->node, scratch->run->nodes);
+			return refuse(fault, "zone %" PRIu64 " (%s) is on memory node %u of %u", i, zone->name, zone->node, scratch->run->nodes);
 		if (zone->start_page > MAX_PAGE || zone->pages > MAX_PAGE || zone->managed > zone->pages)
-			return refuse(fault, "the scratch file is damaged: zone %llu (%s) has impossible bounds",
-			              (unsigned long long)i, zone->name);
+			return refuse(fault, "the scratch file is damaged: zone %" PRIu64 " (%s) has impossible bounds", i, zone->name);
 	}
 	for (uint64_t i = 0; i < scratch->free_block_count; i++)
 		if (scratch->free_blocks[i].zone >= scratch->zone_count)
-			return refuse(fault, "the scratch file is damaged: free blocks of zone %u, but there are %llu zones",
-			              scratch->free_blocks[i].zone, (unsigned long long)scratch->zone_count);
+			return refuse(fault, "the scratch file is damaged: free blocks of zone %u, but there are %" PRIu64 " zones",
+			              scratch->free_blocks[i].zone, scratch->zone_count);
 	return true;
 }
 
@@ -246,7 +243,7 @@ static bool check_older(const struct scratch *scratch, uint32_t *holders, struct
 		else if (held && holders[older->handle] != HELD_BY_NOBODY)
 			wrong = "has the handle of another one";
 		if (wrong)
-			return refuse(fault, "the scratch file is damaged: older object %llu %s", (unsigned long long)i, wrong);
+			return refuse(fault, "the scratch file is damaged: older object %" PRIu64 " %s", i, wrong);
 		if (held)
 			holders[older->handle] = older->cache == NO_CACHE ? HELD_BY_KMALLOC : HELD_BY_CACHE(older->cache);
 	}
@@ -322,7 +319,7 @@ static bool check_events(const struct scratch *scratch, uint32_t *holders, struc
 		if (!wrong)
 			wrong = wrong_handle(event, holders);
 		if (wrong)
-			return refuse(fault, "the scratch file is damaged: event %llu %s", (unsigned long long)i, wrong);
+			return refuse(fault, "the scratch file is damaged: event %" PRIu64 " %s", i, wrong);
 		time = event->time_ns;
 	}
 	return true;

@@ -4,10 +4,9 @@
  * Little endian. A header, then a table of sections, then the sections, each an array of fixed records at an offset
  * that is a multiple of 64. "events" and "run" must be there; the others may be absent, which is the same as empty.
  *
- * Handles join an allocation to its free: small numbers, reused after the free, one numbering for objects and pages.
- * An object or page that a recorded free proves, but that stands nowhere as an allocation, is either placed by the lab
- * as an implied allocation (EVENT_IMPLIED), or freed by EVENT_OLDER_PAGE_FREE, or counted as EVENT_UNKNOWN_FREE (objects) or
- * EVENT_UNKNOWN_PAGE_FREE.
+ * Handles join an allocation to its free: small numbers, reused after the free, one numbering for objects and pages. A recorded free
+ * may have no recorded allocation. The lab then places an implied allocation (EVENT_IMPLIED), or an EVENT_OLDER_PAGE_FREE for a
+ * page older than the trace. Otherwise the free is counted as EVENT_UNKNOWN_FREE or EVENT_UNKNOWN_PAGE_FREE.
  */
 #ifndef REPLAY_SCRATCH_H
 #define REPLAY_SCRATCH_H
@@ -103,7 +102,7 @@ _Static_assert(sizeof(struct scratch_older) == 16, "older object");
 _Static_assert(sizeof(struct scratch_run) == 40, "run");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the scratch file is read in place, and is little endian");
 
-/* A validated scratch file: whatever these arrays say may be followed without another look. */
+/* A validated scratch file. Nothing in these arrays needs another check. */
 struct scratch {
 	const struct scratch_event *events;
 	const struct scratch_cache *caches;

@@ -1,5 +1,5 @@
 /*
- * Allocator specs, and what can be said of an allocator without running it.
+ * Allocator specs, and what is known of an allocator without running it.
  *
  *   slub   slub:min_partial=0,max_order=1  a policy, as the library parses it (library/spec.c)
  *   malloc:system   malloc:/path/lib.so    the C library's malloc, or that of a library
@@ -51,6 +51,17 @@ const char *spec_name(const struct spec *spec)
 	if (spec->policy)
 		sy_policy_describe(spec->policy, &is);
 	return is.name;
+}
+
+struct sy_heap_config spec_heap_config(const struct spec *spec, unsigned slots, unsigned nodes)
+{
+	struct sy_heap_config config;
+
+	sy_heap_defaults(spec->policy, &config);
+	config.slots = slots;
+	config.nodes = nodes;
+	memcpy(config.tunables, spec->tunables, sizeof config.tunables);
+	return config;
 }
 
 /* ---- Lists ---------------------------------------------------------------------------------------------------- */
@@ -119,8 +130,7 @@ bool spec_geometry(struct json *json, const struct spec *spec, unsigned cpus, ch
 	uint64_t size;
 
 	if (!spec->policy || !sy_lab_has_geometry(spec->policy))
-		return refuse(fault, "%s has no slabs of one size of object, hence no geometry",
-		              spec_name(spec));
+		return refuse(fault, "%s has no slabs of one size of object, hence no geometry", spec_name(spec));
 	if (!count)
 		return refuse(fault, "geometry of which sizes? Give object sizes in bytes");
 	for (int i = 0; i < count; i++)

@@ -19,6 +19,9 @@ bool spec_parse(struct spec *, const char *text, struct fault *);
 /* The policy's name, or "malloc". */
 const char *spec_name(const struct spec *);
 
+/* What a heap of the spec's policy is made with. The grace period is 0. */
+struct sy_heap_config spec_heap_config(const struct spec *, unsigned slots, unsigned nodes);
+
 /* What every policy offers, as a JSON list. */
 void spec_list(struct json *);
 

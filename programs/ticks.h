@@ -1,16 +1,20 @@
 /*
- * The fastest clock there is, for the time of single operations: the time-stamp counter on x86 (rdtscp, which waits for what
- * came before it), the virtual counter on arm64, clock_gettime elsewhere. A program that includes this has clock_gettime.
+ * The fastest clock there is, for the time of single operations: the time-stamp counter on x86 (rdtscp, which waits for earlier
+ * instructions), the virtual counter on arm64, clock_gettime elsewhere. Whoever includes this declares clock_gettime
+ * (_GNU_SOURCE).
  *
- * Reading the clock costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines
- * may count in steps of several nanoseconds, below which no sample tells anything: `resolution`.
+ * Reading the clock takes time itself. The median over many empty pairs of readings is subtracted from every sample, down to 0.
+ * Virtual machines may count in steps of several nanoseconds; shorter times cannot be told apart (`resolution`).
  */
 #ifndef PROGRAMS_TICKS_H
 #define PROGRAMS_TICKS_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "json.h"
 
 #define TICKS_SAMPLES 20001
 
@@ -87,7 +91,17 @@ static inline void ticks_calibrate(struct ticks *ticks)
 			ticks->resolution = samples[i] - samples[i - 1];
 }
 
-/* What an operation took. A counter that runs backwards (another processor) counts as no time. */
+/* Writes which clock this is, its overhead and its resolution. */
+static inline void ticks_write(struct json *json, const struct ticks *ticks, double ns_per_tick)
+{
+	bool known = ticks->resolution != UINT64_MAX;
+
+	json_string(json, "clock", TICKS_CLOCK);
+	json_measured(json, "clock_overhead_ns", (double)ticks->overhead * ns_per_tick, 2);
+	json_measured(json, "clock_resolution_ns", known ? (double)ticks->resolution * ns_per_tick : (double)NAN, 2);
+}
+
+/* The time of an operation, in ticks. A counter that runs backwards (on another processor) counts as no time. */
 static inline uint64_t ticks_between(const struct ticks *ticks, uint64_t start, uint64_t end)
 {
 	return end > start + ticks->overhead ? end - start - ticks->overhead : 0;

@@ -1,16 +1,15 @@
 /*
  * Work that is done in a copy of this process.
  *
- * A machine populated with a hundred thousand objects takes far longer to make than a fork of it, whose memory is
- * shared until one of the two writes to it. So every pass over a trace begins in a child from the same state, at the
- * same addresses, and leaves nothing behind but what it printed.
+ * A machine populated with a hundred thousand objects takes far longer to make than a fork of it, whose memory is shared until one
+ * of the two writes to it. So every pass over a trace begins in a child, from the same state at the same addresses, and leaves
+ * nothing behind but its output.
  *
- * The child's refusal comes back through a page that both share. It must not outlive its parent, which may be killed
- * at any time by whoever started it: Linux is asked to end it then. If it was too late to ask, the parent is another
- * by now.
+ * The child reports its refusal through a page that both share. It must not outlive its parent, which may be killed at any time:
+ * Linux is asked to kill it then. If the parent died before the child could ask, the child has another parent by now and ends.
  *
- * A child that crashed (a malloc library may) was this program, for all that others need to know: the parent ends by
- * the same signal, and leaves no second core.
+ * If the child crashes, as a malloc library may make it, this program has crashed for all that others need to know: the parent
+ * ends by the same signal, without a second core dump.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "child.h"

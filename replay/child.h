@@ -4,9 +4,8 @@
 
 #include "programs/fault.h"
 
-/* Forks, does the work in the child, and waits. The child sees all that this process has and changes nothing of it, but for
- * what the two share: open files, and memory mapped as shared. False: see fault, which is the work's own where it returned
- * false. A child that a signal ends ends this process in the same way. */
+/* Forks, does the work in the child, and waits. The child works on a copy; the two share only open files and shared mappings. False:
+ * see fault, which is the work's own if it returned false. If a signal ends the child, it ends this process too. */
 bool child_run(bool (*work)(void *context, struct fault *), void *context, struct fault *fault);
 
 #endif

@@ -1,26 +1,26 @@
 /*
- * What runs a trace's requests against one allocator.
+ * Runs a trace's requests against one allocator.
  *
- * The machine. Zones come from the trace, or, where it knows none, are those of a PC: DMA up to 16 MiB, DMA32 up to 4
- * GiB, Normal up to the end of memory, which the nodes share. A zone that the recorded kernel reports from its first
- * usable page on is extended to whole blocks of the largest order; its managed pages stay as they were. Where the trace
- * has the kernel's free lists, the zones start with these (sy_pages_populate), otherwise pristine.
+ * The machine. Zones come from the trace. Where it has none they are a PC's: DMA up to 16 MiB, DMA32 up to 4 GiB, Normal up to
+ * the end of memory, shared evenly by the nodes. A recorded zone is extended to whole blocks of the largest order; its managed
+ * pages stay as they were. Where the trace has the kernel's free lists, the zones start with these (sy_pages_populate),
+ * otherwise pristine.
  *
- * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are.
- * So a replay is a deterministic simulation of per-CPU state, without any contention.
+ * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are. So a
+ * replay is a deterministic simulation of per-CPU state, without any contention.
  *
- * Time is the trace's. It stands still between ticks, one before the first event of every new millisecond: a tick sets
- * the clock and lets the heap free what waited for a grace period. Kernels do that from their timer tick as well.
+ * Time is the trace's. It stands still between ticks. There is one tick before the first event of every new millisecond: it sets
+ * the clock and has the heap free what waited for a grace period, as a kernel does from its timer tick.
  *
- * Steps. Events are translated into steps once, before any pass begins: 16 bytes each, with the slot worked out, page
- * flags and migrate type merged, and ticks between them. Every event has exactly one step. All passes run the same
- * steps, so that the times of one belong to the figures of the other.
+ * Steps. Events are translated into steps once, before any pass begins: 16 bytes each, with the slot worked out, page flags and
+ * migrate type merged, and ticks between them. Every event has exactly one step. All passes run the same steps, so the times of
+ * one belong to the figures of the other.
  *
- * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), older objects,
- * all on the slots that the trace names.
+ * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), objects older than the
+ * trace; all on the slots that the trace names.
  *
- * A failed allocation leaves NULL in the live table; its free then finds nothing to do. What is larger than the largest block
- * fails whatever memory there is, so it is counted and says nothing of the memory.
+ * A failed allocation leaves NULL in the live table, and its free then does nothing. A request beyond the largest block of pages
+ * fails however much memory there is. It counts as a failure, but not as a lack of memory.
  */
 #include "driver.h"
 
@@ -32,6 +32,11 @@
 #define TICK_NS 1000000u
 #define DEFAULT_MEMORY ((uint64_t)4 << 30) /* as population.py has it, which writes zones into every scratch file */
 #define BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages; zones begin and end at multiples */
+
+static unsigned long long simulated_mib(const struct driver *driver)
+{
+	return driver->memory_pages >> (20 - SY_PAGE_SHIFT);
+}
 
 /* ---- Time ----------------------------------------------------------------------------------------------------- */
 
@@ -87,10 +92,8 @@ bool driver_pages(struct driver *driver, const struct step *step)
 
 bool driver_refuse_memory(const struct driver *driver, uint64_t event, struct fault *fault)
 {
-	return refuse(fault,
-	              "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory, or count failures with "
-	              "--allow-failures",
-	              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)), (unsigned long long)event);
+	return refuse(fault, "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise "
+	                     "--memory, or count failures with --allow-failures", simulated_mib(driver), (unsigned long long)event);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------------------------- */
@@ -107,22 +110,12 @@ static struct step event_step(const struct scratch_event *event, unsigned slots)
 		             .cache = event->cache, .slot = (uint8_t)(event->cpu % slots), .kind = event->kind,
 		             .order = event->order, .node = event->node };
 
-	switch (event->kind) {
-	case EVENT_PAGE_ALLOC:
+	if (event->kind == EVENT_PAGE_ALLOC)
 		step.flags = page_flags(event);
-		break;
-	case EVENT_OLDER_PAGE_FREE: /* what stands in the handle is a page frame number */
-		step.size = event->handle;
+	if (event->kind == EVENT_OLDER_PAGE_FREE)
+		step.size = event->handle; /* a page frame number */
+	if (event->kind > EVENT_PAGE_FREE) /* no object or page of the trace */
 		step.handle = 0;
-		break;
-	case EVENT_SNAPSHOT:
-	case EVENT_UNKNOWN_FREE:
-	case EVENT_UNKNOWN_PAGE_FREE:
-		step.handle = 0;
-		break;
-	default:
-		break;
-	}
 	return step;
 }
 
@@ -253,7 +246,7 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 	driver->pages = sy_pages_create(&config);
 	if (!driver->pages)
 		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v",
-		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+		              simulated_mib(driver));
 	return populate_zones(driver, fault);
 }
 
@@ -262,18 +255,13 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 static bool create_heap(struct driver *driver, const struct driver_options *options, struct fault *fault)
 {
 	const struct scratch_run *run = driver->scratch->run;
-	struct sy_heap_config config;
+	struct sy_heap_config config = spec_heap_config(driver->spec, run->cpus, run->nodes);
 
-	sy_heap_defaults(driver->spec->policy, &config);
-	config.slots = run->cpus;
-	config.nodes = run->nodes;
 	config.grace_ns = run->grace_ns;
-	memcpy(config.tunables, driver->spec->tunables, sizeof config.tunables);
 	driver->heap = sy_heap_create(driver->pages, &config);
 	if (!driver->heap)
 		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
-		              spec_name(driver->spec),
-		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+		              spec_name(driver->spec), simulated_mib(driver));
 	sy_lab_log(driver->heap, options->log, options->log_context);
 	return true;
 }
@@ -297,7 +285,7 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 			return refuse(fault,
 			              "%s cannot make cache %llu (%s) of %u-byte objects in %llu MiB of simulated memory: raise --memory",
 			              spec_name(driver->spec), (unsigned long long)i, from->name, from->object_size,
-			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+			              simulated_mib(driver));
 	}
 	return true;
 }
@@ -345,8 +333,8 @@ static struct step older_step(const struct scratch *scratch, const struct scratc
 		              .kind = (uint8_t)((kmalloc ? EVENT_KMALLOC : EVENT_CACHE_ALLOC) + frees), .node = SY_ANY_NODE };
 }
 
-/* What was freed before the trace began leaves holes, in the order of its allocation. */
-static void vacate(struct driver *driver)
+/* Frees the objects that were freed before the trace began, in the order of their allocation. They leave holes. */
+static void free_vacated(struct driver *driver)
 {
 	const struct scratch *scratch = driver->scratch;
 
@@ -370,15 +358,14 @@ bool driver_populate(struct driver *driver, struct fault *fault)
 		void *object = driver_alloc(driver, &step);
 
 		if (!object)
-			return refuse(fault,
-			              "the objects older than the trace need more than the %llu MiB of simulated memory: raise --memory",
-			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+			return refuse(fault, "the objects older than the trace need more than the %llu MiB of simulated memory: raise "
+			                     "--memory", simulated_mib(driver));
 		if (older->handle == NO_HANDLE || older->handle == VACATED)
 			driver->older[i] = object;
 		else
 			driver->live[older->handle] = object;
 	}
-	vacate(driver);
+	free_vacated(driver);
 	return true;
 }
 
@@ -395,7 +382,7 @@ void driver_each_older(const struct driver *driver,
 	}
 }
 
-/* A malloc has no heap to destroy: what lives is freed one by one. The live table has objects alone, as it has no pages. */
+/* A malloc has no heap to destroy, so live objects are freed one by one. It serves no pages: the live table has objects alone. */
 void driver_empty(struct driver *driver)
 {
 	for (uint64_t i = 0; i < driver->scratch->older_count; i++) {

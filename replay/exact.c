@@ -1,27 +1,27 @@
 /*
  * The exact pass: every measure that follows from the trace alone.
  *
- * It serves the same steps as the timed pass and looks after each of them. All it keeps are integers, and all it reads
- * are counters of the core and offsets in pages, never addresses or clocks: the result is the same to the byte on
- * every run and machine. docs/measures.md defines the measures; here is where they come from.
+ * It serves the same steps as the timed pass and looks after each of them. It keeps integers only. It reads counters of the core and
+ * offsets in pages, never addresses or clocks. So the result is the same to the byte on every run and machine. docs/measures.md
+ * defines the measures. They come from:
  *
- *   requests, frees ...   events, by kind and by the implied mark. A free of a request that failed counts as nothing.
- *   requested bytes       sizes asked for by live objects; those older than the trace count too
- *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a
- *                         large allocation, the bytes that may be written where a policy has no size classes
- *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step; the
- *                         mean weighs each value by the trace time for which it held.
- *   nodes                 the page that an object lies on against the node of the slot, and the one that was asked for
+ *   requests, frees ...   events, by kind and by the implied mark. The free of a failed request counts as nothing.
+ *   requested bytes       sizes of live requests, those older than the trace included
+ *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a large
+ *                         allocation, or the bytes that may be written where a policy has no size classes
+ *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step. The mean
+ *                         weighs each value by the trace time for which it held.
+ *   nodes                 the node of an object's page against the slot's node, and against the one that was asked for
  *   pressure              how often the page allocator asked the heap for memory, read after every step
  *   fast path             operations less those that the policy counted as having left it
- *   fallbacks, free lists the page allocator's counters; walking its zones is slow, so they are read at points alone
+ *   fallbacks, free lists the page allocator's counters. Walking its zones is slow, so they are read at points alone.
  *
- * Points of the time series lie at equal distances of trace time from its begin to its end; each is the state after
- * the last event that is not later. Peaks between points are in the peak measures.
+ * Points of the time series lie at equal distances of trace time from begin to end. Each is the state after the last event that is
+ * not later. Peaks between points are in the peak measures.
  *
- * Who asked. Every request is counted for its call site and for a row: its cache, or, for kmalloc, the heap's size
- * class that serves such a request, found by size and by the kind of memory (DMA before reclaimable before accounted);
- * kmalloc of a policy without classes has one row, and kmalloc in pages of its own another.
+ * Who asked. Every request is counted for its call site and for a row. The row of a cache's object is its cache. That of a kmalloc
+ * is the heap's size class that serves it, found by size and kind of memory (DMA before reclaimable before accounted). A kmalloc
+ * of a policy without classes has one row, and a kmalloc in pages of its own another.
  */
 #include "exact.h"
 
@@ -48,16 +48,19 @@ static void add_free_blocks(const struct sy_pages_counts *counts, uint64_t free_
 
 void exact_look(struct exact *exact, struct point *point)
 {
+	const struct sy_heap_counters *counters;
 	struct sy_pages_counts counts;
 
 	*point = (struct point){ .time = exact->now, .requested_bytes = exact->requested_bytes };
 	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	point->slab_pages = sy_lab_counters(exact->driver->heap)->slab_pages;
-	point->large_pages = sy_lab_counters(exact->driver->heap)->large_pages;
-	point->metadata_pages = sy_lab_counters(exact->driver->heap)->metadata_pages;
-	point->taken_pages = sy_lab_counters(exact->driver->heap)->taken_pages - exact->taken_before;
+	counters = sy_lab_counters(exact->driver->heap);
+	point->slab_pages = counters->slab_pages;
+	point->large_pages = counters->large_pages;
+	point->held_pages = counters->slab_pages + counters->large_pages;
+	point->metadata_pages = counters->metadata_pages;
+	point->taken_pages = counters->taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }
@@ -77,14 +80,15 @@ static void raise(uint64_t *peak, uint64_t value)
 
 static void look_for_peaks(struct exact *exact)
 {
-	const struct sy_heap *heap = exact->driver->heap;
+	const struct sy_heap_counters *counters;
 
 	raise(&exact->requested_peak, exact->requested_bytes);
-	if (!heap)
+	if (!exact->driver->heap)
 		return;
-	raise(&exact->slab_peak, sy_lab_counters(heap)->slab_pages);
-	raise(&exact->large_peak, sy_lab_counters(heap)->large_pages);
-	raise(&exact->metadata_peak, sy_lab_counters(heap)->metadata_pages);
+	counters = sy_lab_counters(exact->driver->heap);
+	raise(&exact->slab_peak, counters->slab_pages);
+	raise(&exact->large_peak, counters->large_pages);
+	raise(&exact->metadata_peak, counters->metadata_pages);
 	if (held_pages(exact) > exact->held_peak) {
 		exact->held_peak = held_pages(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
@@ -109,7 +113,7 @@ static void add_product(struct wide *sum, uint64_t a, uint64_t b)
 	sum->low &= UINT32_MAX;
 }
 
-/* The state of now holds until then. */
+/* Lets time pass. The present state holds until then. */
 static void pass_time(struct exact *exact, uint64_t until)
 {
 	while (exact->points_taken < exact->point_count && time_of_point(exact, exact->points_taken) < until) {
@@ -129,8 +133,8 @@ static unsigned kind_of_memory(unsigned flags, unsigned dma, unsigned reclaimabl
 	return flags & dma ? 3 : flags & reclaimable ? 2 : flags & account ? 1 : 0;
 }
 
-/* The size class of a kmalloc that may use so many bytes; class_count: none. A policy may serve a kind of memory that
- * it has no classes for from its plain ones. */
+/* The size class whose objects have so many usable bytes; class_count: none. A policy without classes for a kind of memory may serve
+ * it from its plain ones. */
 static unsigned class_of(const struct exact *exact, size_t usable, unsigned flags)
 {
 	unsigned wanted = kind_of_memory(flags, SY_DMA, SY_RECLAIMABLE, SY_ACCOUNT), plain = exact->class_count;
@@ -171,47 +175,35 @@ static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t s
 	return note;
 }
 
-static void tally_alloc(struct tally *tally, uint32_t size)
+/* objects: 1 allocated, or -1 freed. */
+static void add_to_tally(struct tally *tally, int objects, uint64_t bytes)
 {
-	tally->live++;
-	tally->live_bytes += size;
+	tally->live += (uint64_t)objects;
+	tally->live_bytes += bytes;
 	raise(&tally->peak_bytes, tally->live_bytes);
 }
 
-static void tally_free(struct tally *tally, uint32_t size)
+/* Counts an object that was allocated (objects: 1) or is freed (-1). Sums of uint64_t wrap, so adding a negative number subtracts. */
+static void count_objects(struct exact *exact, const struct note *note, int objects)
 {
-	tally->live--;
-	tally->live_bytes -= size;
-}
+	uint64_t sign = (uint64_t)objects, size = sign * note->size;
 
-static void count_alloc(struct exact *exact, const struct note *note)
-{
-	exact->requested_bytes += note->size;
-	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) += note->given;
-	exact->requested_large_bytes += note->large ? note->size : 0;
-	tally_alloc(&exact->rows[note->row], note->size);
+	exact->requested_bytes += size;
+	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) += sign * note->given;
+	exact->requested_large_bytes += note->large ? size : 0;
+	add_to_tally(&exact->rows[note->row], objects, size);
 	if (note->call_site != NO_SITE)
-		tally_alloc(&exact->call_sites[note->call_site], note->size);
+		add_to_tally(&exact->call_sites[note->call_site], objects, size);
 }
 
-static void count_free(struct exact *exact, const struct note *note)
-{
-	exact->requested_bytes -= note->size;
-	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) -= note->given;
-	exact->requested_large_bytes -= note->large ? note->size : 0;
-	tally_free(&exact->rows[note->row], note->size);
-	if (note->call_site != NO_SITE)
-		tally_free(&exact->call_sites[note->call_site], note->size);
-}
-
-/* An object older than the trace; the watch of driver_each_older. */
+/* Counts an object older than the trace, for driver_each_older. */
 static void count_older(void *context, const struct scratch_older *older, void *object)
 {
 	struct exact *exact = context;
 	struct note note = note_of(exact, older->cache, older->size, older->flags, object);
 
 	note.call_site = NO_SITE;
-	count_alloc(exact, &note);
+	count_objects(exact, &note, 1);
 	exact->older_objects++;
 	if (older->handle != NO_HANDLE)
 		exact->notes[older->handle] = note;
@@ -283,7 +275,7 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 	note->call_site = event->call_site;
 	exact->operations++;
 	exact->rows[note->row].requests += !implied;
-	count_alloc(exact, note);
+	count_objects(exact, note, 1);
 	count_place_of_alloc(exact, step, object);
 }
 
@@ -295,7 +287,7 @@ static void run_free(struct exact *exact, const struct step *step, const struct 
 		return; /* its allocation failed */
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
 	exact->operations++;
-	count_free(exact, &exact->notes[step->handle]);
+	count_objects(exact, &exact->notes[step->handle], -1);
 	count_place_of_free(exact, step, object);
 	driver_free(exact->driver, step, object);
 	exact->driver->live[step->handle] = NULL;
@@ -374,7 +366,7 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 
 /* ---- Pressure ------------------------------------------------------------------------------------------------- */
 
-/* After the step of an event: whether heaps were asked for memory in it, and when they first gave some. */
+/* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
 static void watch_pressure(struct exact *exact, uint64_t event)
 {
 	const struct sy_heap *heap = exact->driver->heap;
@@ -482,12 +474,11 @@ static void look_before(struct exact *exact)
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
 	exact->pressure.rescued_before = counts.rescued;
-	if (exact->driver->heap) {
+	if (exact->driver->heap)
 		exact->pressure.before = *sy_lab_counters(exact->driver->heap);
-		exact->slow_before = sy_lab_counters(exact->driver->heap)->slow_allocs + sy_lab_counters(exact->driver->heap)->slow_frees;
-		exact->taken_before = sy_lab_counters(exact->driver->heap)->taken_pages;
-		exact->held_before = held_pages(exact);
-	}
+	exact->slow_before = exact->pressure.before.slow_allocs + exact->pressure.before.slow_frees;
+	exact->taken_before = exact->pressure.before.taken_pages;
+	exact->held_before = held_pages(exact);
 	look_for_peaks(exact);
 }
 

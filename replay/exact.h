@@ -24,7 +24,8 @@ struct note {
 /* The state at one moment. */
 struct point {
 	uint64_t time; /* ns */
-	uint64_t slab_pages, large_pages, metadata_pages, requested_bytes, fragmentation_events;
+	uint64_t slab_pages, large_pages, held_pages; /* held: slab and large pages */
+	uint64_t metadata_pages, requested_bytes, fragmentation_events;
 	uint64_t taken_pages; /* for slabs and large allocations, since the first event */
 	uint64_t free_blocks[SY_ORDERS];
 };

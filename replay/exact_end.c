@@ -1,18 +1,17 @@
 /*
- * How an allocator gives memory back: while the trace ran, because memory was short, and at its end, because it is asked
- * to.
+ * How an allocator gives memory back: under pressure while the trace ran, and at its end when it is asked.
  *
- * Under pressure. The page allocator asks heaps when a zone falls below its low watermark, and urgently before a
- * request fails (core/pages/reclaim.c). How much comes: the pages given back. How fast: how many events and how much of the
- * trace's time pass from the first asking to the first page; an allocator that keeps a working set lets both pass.
+ * Under pressure. The page allocator asks heaps for memory when a zone falls below its low watermark, and urgently before a
+ * request fails (core/pages/reclaim.c). Two things are told: how many pages came back, and how long the first of them took, in
+ * events and in the trace's time. An allocator that keeps a working set lets some time pass.
  *
- * At the end. Whatever nobody uses is asked for, as `slabinfo -s` asks a kernel: empty slabs, what CPUs keep for
- * themselves. Slabs of caches whose memory outlives a grace period go once that has passed, so time passes, too, and
- * then the heap is asked again: SLAB has freelists of slabs in other slabs. What stays is pinned by live objects, or kept
- * by an allocator that gives nothing back.
+ * At the end. The heap gives up whatever nobody uses, as `slabinfo -s` has a kernel do: empty slabs, and what CPUs keep for
+ * themselves. Slabs of SLAB_TYPESAFE_BY_RCU caches go only after a grace period. So time passes, and the heap is asked again:
+ * SLAB keeps the freelists of some slabs in other slabs. Pages that stay are pinned by live objects, or the allocator gives
+ * nothing back.
  *
- * Then every cache of the trace is destroyed as kmem_cache_destroy does it: refused, with the number of objects, where
- * some live. Caches that share their slabs are destroyed with the last of them. Nothing may be measured after that.
+ * Then every cache of the trace is destroyed as by kmem_cache_destroy: refused, with the number of objects, while some live.
+ * Caches that share slabs go with the last of them. Nothing may be measured after that.
  */
 #include "exact.h"
 
@@ -28,50 +27,24 @@ static const char *gives_back(const struct sy_heap *heap)
 	return words[is.gives];
 }
 
-static void write_wait(struct json *json, const struct pressure *pressure)
+void exact_write_pressure(struct json *json, const struct exact *exact)
 {
-	if (pressure->given) {
-		json_count(json, "reclaim_wait_events", pressure->wait_events);
-		json_count(json, "reclaim_wait_ns", pressure->wait_ns);
-	} else {
-		json_null(json, "reclaim_wait_events");
-		json_null(json, "reclaim_wait_ns");
-	}
-}
-
-static void write_askings(struct json *json, const struct exact *exact)
-{
-	const struct sy_heap_counters *now = sy_lab_counters(exact->driver->heap), *before = &exact->pressure.before;
+	static const struct sy_heap_counters none;
+	const struct sy_heap *heap = exact->driver->heap;
+	const struct sy_heap_counters *now = heap ? sy_lab_counters(heap) : &none, *before = &exact->pressure.before;
 	uint64_t urgent = now->asked_urgently - before->asked_urgently;
 	uint64_t urgently = now->reclaimed_urgently - before->reclaimed_urgently;
 	struct sy_pages_counts counts;
 
 	exact_count_pages(exact, &counts);
-	json_string(json, "gives_back", gives_back(exact->driver->heap));
-	json_count(json, "reclaim_askings", now->asked - before->asked - urgent);
-	json_count(json, "reclaim_urgent_askings", urgent);
-	json_count(json, "reclaimed_pages", now->reclaimed_pages - before->reclaimed_pages - urgently);
-	json_count(json, "reclaimed_urgent_pages", urgently);
-	json_count(json, "reclaim_rescued_requests", counts.rescued - exact->pressure.rescued_before);
-	write_wait(json, &exact->pressure);
-}
-
-static void write_nulls(struct json *json, const char *const *keys, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		json_null(json, keys[i]);
-}
-
-void exact_write_pressure(struct json *json, const struct exact *exact)
-{
-	static const char *const keys[] = { "gives_back",      "reclaim_askings",        "reclaim_urgent_askings",
-		                            "reclaimed_pages", "reclaimed_urgent_pages", "reclaim_rescued_requests",
-		                            "reclaim_wait_events", "reclaim_wait_ns" };
-
-	if (exact->driver->heap)
-		write_askings(json, exact);
-	else
-		write_nulls(json, keys, sizeof keys / sizeof *keys);
+	json_string(json, "gives_back", heap ? gives_back(heap) : NULL);
+	json_known(json, "reclaim_askings", heap, now->asked - before->asked - urgent);
+	json_known(json, "reclaim_urgent_askings", heap, urgent);
+	json_known(json, "reclaimed_pages", heap, now->reclaimed_pages - before->reclaimed_pages - urgently);
+	json_known(json, "reclaimed_urgent_pages", heap, urgently);
+	json_known(json, "reclaim_rescued_requests", heap, counts.rescued - exact->pressure.rescued_before);
+	json_known(json, "reclaim_wait_events", exact->pressure.given, exact->pressure.wait_events);
+	json_known(json, "reclaim_wait_ns", exact->pressure.given, exact->pressure.wait_ns);
 }
 
 /* ---- At the end ----------------------------------------------------------------------------------------------- */
@@ -100,7 +73,7 @@ static void write_shrink(struct json *json, struct exact *exact)
 	json_rest(json, "shrink_fragmentation", live, sy_lab_counters(heap)->slab_pages << SY_PAGE_SHIFT);
 }
 
-/* One cache of the trace. The name is that under which whoever shares its slabs first made it. */
+/* One cache of the trace. A merged cache has the name of its first creation. */
 static void write_destroyed(struct json *json, struct sy_cache *cache, uint64_t *destroyed)
 {
 	struct sy_cache_description is;
@@ -137,7 +110,8 @@ void exact_write_end(struct json *json, struct exact *exact)
 	if (exact->driver->heap) {
 		write_shrink(json, exact);
 		write_destruction(json, exact);
-	} else {
-		write_nulls(json, keys, sizeof keys / sizeof *keys);
+		return;
 	}
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		json_null(json, keys[i]);
 }

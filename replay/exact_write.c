@@ -1,8 +1,8 @@
 /*
  * The exact measures as JSON.
  *
- * Ratios are made here, by integer division to six decimals (json.c), so that the text is the same on every machine. A
- * ratio of nothing is null, and so is whatever a malloc can't tell: it has no pages that could be counted.
+ * Ratios are integer divisions to six decimals (json.c), so the text is the same on every machine. A ratio of nothing is null.
+ * So is each figure about pages under a malloc, whose pages cannot be counted.
  *
  *   total fragmentation      1 - requested bytes / bytes of held pages (Bonwick 1994, section 5.2)
  *   internal fragmentation   1 - requested bytes / bytes given to live objects
@@ -10,23 +10,22 @@
  *   unusable free space      of an order: share of the free memory that is in smaller blocks (Gorman; Linux's
  *                            unusable_index)
  *
- * Caches. A cache that shares another's slabs (merging) says with whose, in merged_into, and has its own requests and
- * bytes, while slabs and pages are stated once, at the cache that owns them. Where objects of all caches share pages,
- * slabs per cache are null. Rows that nobody used are left out.
+ * Caches. A merged cache names the owner of its slabs in merged_into. It has its own requests and bytes; slabs and pages are
+ * stated once, at the owner. Where objects of all caches share pages, slabs per cache are null. Rows that nobody used are left
+ * out.
  */
 #include "exact.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TOP_CALL_SITES 100u
 
 /* A figure that a malloc can't give. */
 static void measure(struct json *json, const struct exact *exact, const char *key, uint64_t value)
 {
-	if (exact->driver->heap)
-		json_count(json, key, value);
-	else
-		json_null(json, key);
+	json_known(json, key, exact->driver->heap, value);
 }
 
 static void write_blocks(struct json *json, const struct exact *exact, const char *key,
@@ -63,13 +62,10 @@ static void write_events(struct json *json, const struct exact *exact)
 	json_count(json, "implied_page_frees", exact->implied_page_frees);
 	measure(json, exact, "older_page_frees", exact->older_page_frees);
 	measure(json, exact, "older_page_frees_missed", exact->older_page_frees_missed);
-	if (exact->failed)
-		json_count(json, "first_failed_event", exact->first_failed);
-	else
-		json_null(json, "first_failed_event");
+	json_known(json, "first_failed_event", exact->failed, exact->first_failed);
 }
 
-/* The mean of held pages, both parts of the wide sum halved until they fit. */
+/* The mean of held pages. Sum and span are halved until the sum fits in 64 bits. */
 static void write_mean(struct json *json, const struct exact *exact)
 {
 	uint64_t high = exact->held_by_time.high, low = exact->held_by_time.low, span = exact->driver->span_ns;
@@ -93,17 +89,13 @@ static void write_mean(struct json *json, const struct exact *exact)
 /* Pages that went to and fro between the allocator and the page allocator since the first event. */
 static void write_traffic(struct json *json, const struct exact *exact, const struct point *point)
 {
-	uint64_t held = point->slab_pages + point->large_pages;
-
 	measure(json, exact, "pages_taken", point->taken_pages);
-	measure(json, exact, "pages_returned", point->taken_pages + exact->held_before - held);
+	measure(json, exact, "pages_returned", point->taken_pages + exact->held_before - point->held_pages);
 }
 
 static void write_memory(struct json *json, const struct exact *exact, const struct point *end)
 {
-	uint64_t held = end->slab_pages + end->large_pages;
-
-	measure(json, exact, "held_pages_end", held);
+	measure(json, exact, "held_pages_end", end->held_pages);
 	measure(json, exact, "held_pages_peak", exact->held_peak);
 	write_mean(json, exact);
 	write_traffic(json, exact, end);
@@ -115,7 +107,7 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 	measure(json, exact, "metadata_pages_peak", exact->metadata_peak);
 	json_count(json, "requested_bytes_end", exact->requested_bytes);
 	json_count(json, "requested_bytes_peak", exact->requested_peak);
-	json_rest(json, "total_fragmentation_end", exact->requested_bytes, held << SY_PAGE_SHIFT);
+	json_rest(json, "total_fragmentation_end", exact->requested_bytes, end->held_pages << SY_PAGE_SHIFT);
 	json_rest(json, "total_fragmentation_peak", exact->requested_at_held_peak, exact->held_peak << SY_PAGE_SHIFT);
 	json_rest(json, "internal_fragmentation_end", exact->requested_bytes,
 	          exact->given_slab_bytes + exact->given_large_bytes);
@@ -198,66 +190,42 @@ static void write_snapshots(struct json *json, const struct exact *exact)
 	json_array_end(json);
 }
 
-static uint64_t point_time(const struct point *point)
+static void write_curve(struct json *json, const struct exact *exact, const char *key, size_t offset)
 {
-	return point->time;
-}
-
-static uint64_t point_held(const struct point *point)
-{
-	return point->slab_pages + point->large_pages;
-}
-
-static uint64_t point_slab(const struct point *point)
-{
-	return point->slab_pages;
-}
-
-static uint64_t point_large(const struct point *point)
-{
-	return point->large_pages;
-}
-
-static uint64_t point_metadata(const struct point *point)
-{
-	return point->metadata_pages;
-}
-
-static uint64_t point_requested(const struct point *point)
-{
-	return point->requested_bytes;
-}
-
-static uint64_t point_events(const struct point *point)
-{
-	return point->fragmentation_events;
-}
-
-static void write_curve(struct json *json, const struct exact *exact, const char *key, bool known,
-                        uint64_t (*value)(const struct point *))
-{
-	if (!known) {
-		json_null(json, key);
-		return;
-	}
 	json_array(json, key);
-	for (unsigned i = 0; i < exact->point_count; i++)
-		json_count(json, NULL, value(&exact->points[i]));
+	for (unsigned i = 0; i < exact->point_count; i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)&exact->points[i] + offset, sizeof value);
+		json_count(json, NULL, value);
+	}
 	json_array_end(json);
 }
 
 static void write_series(struct json *json, const struct exact *exact)
 {
+	static const struct {
+		const char *key;
+		size_t offset; /* of the figure in struct point */
+		bool of_malloc; /* a malloc has it too */
+	} curves[] = {
+		{ "time", offsetof(struct point, time), true },
+		{ "held_pages", offsetof(struct point, held_pages), false },
+		{ "slab_pages", offsetof(struct point, slab_pages), false },
+		{ "large_pages", offsetof(struct point, large_pages), false },
+		{ "metadata_pages", offsetof(struct point, metadata_pages), false },
+		{ "requested_bytes", offsetof(struct point, requested_bytes), true },
+		{ "fragmentation_events", offsetof(struct point, fragmentation_events), false },
+	};
 	bool pages = exact->driver->heap != NULL;
 
 	json_object(json, "series");
-	write_curve(json, exact, "time", true, point_time);
-	write_curve(json, exact, "held_pages", pages, point_held);
-	write_curve(json, exact, "slab_pages", pages, point_slab);
-	write_curve(json, exact, "large_pages", pages, point_large);
-	write_curve(json, exact, "metadata_pages", pages, point_metadata);
-	write_curve(json, exact, "requested_bytes", true, point_requested);
-	write_curve(json, exact, "fragmentation_events", pages, point_events);
+	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++) {
+		if (pages || curves[i].of_malloc)
+			write_curve(json, exact, curves[i].key, curves[i].offset);
+		else
+			json_null(json, curves[i].key);
+	}
 	if (pages) {
 		json_array(json, "free_blocks");
 		for (unsigned i = 0; i < exact->point_count; i++)
@@ -279,28 +247,12 @@ static void write_tally(struct json *json, const struct tally *tally)
 	json_count(json, "peak_bytes", tally->peak_bytes);
 }
 
-/* counts: of the cache that owns the slabs; NULL: they are told elsewhere, or by nobody. */
-static void write_slabs(struct json *json, const struct sy_cache_counts *counts)
-{
-	static const char *const keys[] = { "slabs", "partial_slabs", "full_slabs", "pages" };
-
-	if (counts) {
-		json_count(json, keys[0], counts->slabs);
-		json_count(json, keys[1], counts->partial_slabs);
-		json_count(json, keys[2], counts->full_slabs);
-		json_count(json, keys[3], counts->pages);
-		return;
-	}
-	for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
-		json_null(json, keys[i]);
-}
-
 static bool was_used(const struct tally *tally)
 {
 	return tally->requests || tally->peak_bytes || tally->live;
 }
 
-/* The name of whose slabs the trace's cache lives in; NULL: its own. */
+/* The name of the cache that owns the slabs of this one of the trace; NULL: it has its own. */
 static const char *merged_into(const struct exact *exact, uint64_t number)
 {
 	const struct scratch *scratch = exact->driver->scratch;
@@ -316,84 +268,74 @@ static const char *merged_into(const struct exact *exact, uint64_t number)
 	return NULL;
 }
 
-/* One row of a policy's cache; number: that of the trace, or -1. */
-static void write_cache(struct json *json, const char *name, int64_t number, struct sy_cache *cache,
-                        const struct tally *tally, const char *owner)
+/* What is written of a cache, or of objects that belong to no cache. */
+struct row {
+	const char *name;
+	int64_t number; /* of the trace's cache; -1: it is none of the trace's */
+	const struct tally *tally;
+	uint32_t size; /* bytes from one object to the next; 0: not known */
+	bool slabs_known, pages_known; /* counts has them */
+	struct sy_cache_counts counts;
+	const char *merged_into; /* whose slabs the objects are in; NULL: their own */
+};
+
+static void write_row(struct json *json, const struct row *row)
+{
+	json_object(json, NULL);
+	json_signed(json, "cache", row->number);
+	json_string(json, "name", row->name);
+	json_known(json, "size", row->size, row->size);
+	write_tally(json, row->tally);
+	json_known(json, "slabs", row->slabs_known, row->counts.slabs);
+	json_known(json, "partial_slabs", row->slabs_known, row->counts.partial_slabs);
+	json_known(json, "full_slabs", row->slabs_known, row->counts.full_slabs);
+	json_known(json, "pages", row->pages_known, row->counts.pages);
+	json_string(json, "merged_into", row->merged_into);
+	json_object_end(json);
+}
+
+/* A cache of a heap. Its slabs are told at their owner, and not at all where caches share them page by page. */
+static void write_heap_cache(struct json *json, struct row row, struct sy_cache *cache)
 {
 	struct sy_cache_description is;
-	struct sy_cache_counts counts;
 
 	sy_cache_describe(cache, &is);
-	sy_cache_count(cache, &counts);
-	if (!was_used(tally) && (owner || !counts.slabs))
-		return;
-	json_object(json, NULL);
-	json_signed(json, "cache", number);
-	json_string(json, "name", name);
-	json_count(json, "size", is.size);
-	write_tally(json, tally);
-	write_slabs(json, owner || (counts.objects && !counts.slabs) ? NULL : &counts);
-	if (owner)
-		json_string(json, "merged_into", owner);
-	else
-		json_null(json, "merged_into");
-	json_object_end(json);
+	sy_cache_count(cache, &row.counts);
+	row.size = is.size;
+	row.slabs_known = row.pages_known = !row.merged_into && (row.counts.slabs || !row.counts.objects);
+	if (was_used(row.tally) || (!row.merged_into && row.counts.slabs))
+		write_row(json, &row);
 }
 
-/* A row of what belongs to no cache. pages: NULL where they can't be told. */
-static void write_uncached(struct json *json, const char *name, const struct tally *tally, const uint64_t *pages)
+static void write_used(struct json *json, const struct row *row)
 {
-	if (!was_used(tally))
-		return;
-	json_object(json, NULL);
-	json_signed(json, "cache", -1);
-	json_string(json, "name", name);
-	json_null(json, "size");
-	write_tally(json, tally);
-	json_null(json, "slabs");
-	json_null(json, "partial_slabs");
-	json_null(json, "full_slabs");
-	if (pages)
-		json_count(json, "pages", *pages);
-	else
-		json_null(json, "pages");
-	json_null(json, "merged_into");
-	json_object_end(json);
-}
-
-/* A row of a trace's cache under a malloc. */
-static void write_plain_cache(struct json *json, const struct scratch_cache *cache, uint64_t number,
-                              const struct tally *tally)
-{
-	if (!was_used(tally))
-		return;
-	json_object(json, NULL);
-	json_count(json, "cache", number);
-	json_string(json, "name", cache->name);
-	json_count(json, "size", cache->object_size);
-	write_tally(json, tally);
-	write_slabs(json, NULL);
-	json_null(json, "merged_into");
-	json_object_end(json);
+	if (was_used(row->tally))
+		write_row(json, row);
 }
 
 static void write_caches(struct json *json, const struct exact *exact, const struct point *end)
 {
 	const struct scratch *scratch = exact->driver->scratch;
+	const struct tally *of_kmalloc = &exact->rows[exact_kmalloc_row(exact)], *of_pages = &exact->rows[exact_large_row(exact)];
 
 	json_array(json, "caches");
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
-		const struct scratch_cache *cache = &scratch->caches[i];
+		struct row row = { scratch->caches[i].name, (int64_t)i, .tally = &exact->rows[i], .size = scratch->caches[i].object_size };
 
-		if (exact->driver->heap)
-			write_cache(json, cache->name, (int64_t)i, exact->driver->caches[i], &exact->rows[i], merged_into(exact, i));
-		else
-			write_plain_cache(json, cache, i, &exact->rows[i]);
+		if (exact->driver->heap) {
+			row.merged_into = merged_into(exact, i);
+			write_heap_cache(json, row, exact->driver->caches[i]);
+		} else {
+			write_used(json, &row);
+		}
 	}
-	for (unsigned i = 0; i < exact->class_count; i++)
-		write_cache(json, exact->classes[i].is.name, -1, exact->classes[i].cache, &exact->rows[exact_class_row(exact, i)], NULL);
-	write_uncached(json, "kmalloc", &exact->rows[exact_kmalloc_row(exact)], NULL);
-	write_uncached(json, "kmalloc (pages)", &exact->rows[exact_large_row(exact)], &end->large_pages);
+	for (unsigned i = 0; i < exact->class_count; i++) {
+		struct row row = { exact->classes[i].is.name, -1, .tally = &exact->rows[exact_class_row(exact, i)] };
+
+		write_heap_cache(json, row, exact->classes[i].cache);
+	}
+	write_used(json, &(struct row){ "kmalloc", -1, .tally = of_kmalloc });
+	write_used(json, &(struct row){ "kmalloc (pages)", -1, .tally = of_pages, .pages_known = true, .counts.pages = end->large_pages });
 	json_array_end(json);
 }
 

@@ -1,22 +1,24 @@
 /*
- * Replays the log of a kernel that runs on slabyard: every call of the core that it made, made again here, one after the other.
+ * Replays the log of a kernel that runs on slabyard: makes every call of the core that the kernel made, one after the other.
  *
- * The kernel was booted with slabyard.log=1, and /proc/slabyard_log has a line for each call (ports/linux/log.c says what is in
- * it). Nothing has to be inferred, as of a trace: caches are created and destroyed when they were, bulk calls are there one by
- * one, and so are ends of grace periods, ticks and what was given back under pressure. So the same policy must hold the same
- * pages after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
+ * The kernel was booted with slabyard.log=1. /proc/slabyard_log then has a line for each call (ports/linux/log.c has the format).
+ * Unlike in a trace nothing has to be inferred: the log has the creation and destruction of caches, each object of bulk calls,
+ * ends of grace periods, ticks, and what was given back under pressure. So the same policy must hold the same pages at the end.
+ * Any difference is an error of the port, of the log, or of the core's independence from what is below it.
  *
- * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same
- * frame here (a placer of library/lab.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
- * the same ones, and a request that the log does not have, or that asks for another size, is noticed: such requests are
- * counted, and get any pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages
- * are any, then.
+ * Pages. A `pages` line tells which page frame the kernel's page allocator gave to the CPU's next call. The call gets the same
+ * frame here, by a placer of library/lab.h, or none where the kernel got none. Policies that go by addresses then decide as
+ * they did in the kernel. A request that the log does not have, or that has another size there, is counted and gets any pages.
+ * Bookkeeping has a zone of its own. Old logs have no such lines; all pages are any pages then.
  *
- * Objects are known by their addresses in the kernel, which a table maps to those here. Memory waits for a grace period in the
- * order in which it was freed, on both sides, so each `grace` of the log ends the longest wait; the heap is never told by time
- * that one is over. The clock stands at the time of the line; a tick finds something due, as it did in the kernel, whose own
- * clock is finer than that of the log. Slots are the kernel's CPUs; what several CPUs did at once is done in the order of the
- * log, so that to the page two runs agree on one CPU alone.
+ * Objects are known by their addresses in the kernel; a table maps these to the addresses here.
+ *
+ * Time. Memory waits for grace periods in the order of its frees, in the kernel and here, so each `grace` line ends the longest
+ * wait. The heap never ends one by time. The clock stands at the time of the line. The kernel's own clock is finer than the
+ * log's, so a tick sets it forward to where something is due.
+ *
+ * Slots are the kernel's CPUs. What several CPUs did at once is done here in the order of the log. So two runs agree to the page
+ * only on one CPU.
  */
 #include "kernel_log.h"
 
@@ -93,7 +95,7 @@ static void *get(const struct table *table, uint64_t key)
 	return table->room ? table->pairs[place_of(table, key)].value : NULL;
 }
 
-/* Takes a pair out, and moves up those behind it that would no longer be found. */
+/* Removes a pair. Linear probing would not find some pairs behind the hole any more; these move up. */
 static void *take(struct table *table, uint64_t key)
 {
 	uint64_t hole = table->room ? place_of(table, key) : 0, at;
@@ -117,7 +119,7 @@ static void *take(struct table *table, uint64_t key)
 
 /* ---- The machine -------------------------------------------------------------------------------------------------- */
 
-/* What the next call of a CPU gets from the page allocator, in order. */
+/* The blocks of pages that a CPU's next call gets, in order. */
 struct given {
 	struct {
 		uint64_t frame; /* or NOTHING */
@@ -135,8 +137,9 @@ struct log_replay {
 	struct given given[SY_MAX_SLOTS];
 	unsigned slots, nodes;
 	unsigned slot; /* of the call in progress */
-	uint64_t lines, unknown; /* unknown: frees of what the log has not seen allocated */
-	uint64_t requests, apart; /* `pages` lines; requests for pages that are in the log or here alone, or could not be met there */
+	uint64_t lines, unknown; /* unknown: frees of objects whose allocation is not in the log */
+	uint64_t requests;   /* `pages` lines */
+	uint64_t mismatched; /* requests for pages in the log alone, here alone, or for a frame that is not free here */
 };
 
 static uint64_t now;
@@ -146,7 +149,7 @@ static uint64_t clock_of_log(void)
 	return now;
 }
 
-/* What the log has for the request, if it is the same request. */
+/* The block that the log has for this request; any block if the log has none, or one of another order. */
 static struct sy_page *as_given(struct log_replay *replay, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
 {
 	struct given *given = &replay->given[replay->slot];
@@ -163,7 +166,7 @@ static struct sy_page *as_given(struct log_replay *replay, unsigned slot, unsign
 	}
 	if (page)
 		return page;
-	replay->apart += replay->requests != 0;
+	replay->mismatched += replay->requests != 0;
 	return sy_lab_take_any(replay->pages, slot, order, flags, node, use);
 }
 
@@ -171,7 +174,7 @@ static struct sy_page *place(void *context, unsigned slot, unsigned order, unsig
 {
 	struct log_replay *replay = context;
 
-	if (use == SY_USE_METADATA) /* whatever may be moved is served from the zone for that, on the first node */
+	if (use == SY_USE_METADATA) /* movable requests are served from zone Movable, on the first node */
 		return sy_lab_take_any(replay->pages, slot, order, flags | SY_MOVABLE, 0, use);
 	return as_given(replay, slot, order, flags, node, use);
 }
@@ -185,17 +188,13 @@ static void construct(void *object, size_t size)
 static bool start(struct log_replay *replay, struct fault *fault)
 {
 	struct sy_pages_config pages = { .zone_count = replay->nodes + 1, .slots = replay->slots, .pageblock_order = 9 };
-	struct sy_heap_config heap;
+	struct sy_heap_config heap = spec_heap_config(replay->spec, replay->slots, replay->nodes);
 
 	for (unsigned i = 0; i < replay->nodes; i++)
 		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * NODE_PAGES,
 			                                  .pages = NODE_PAGES };
 	pages.zones[replay->nodes] = (struct sy_zone_config){ .name = "Movable", .start_page = replay->nodes * NODE_PAGES,
 		                                              .pages = NODE_PAGES };
-	sy_heap_defaults(replay->spec->policy, &heap);
-	heap.slots = replay->slots;
-	heap.nodes = replay->nodes;
-	memcpy(heap.tunables, replay->spec->tunables, sizeof heap.tunables);
 	sy_platform_set_clock(clock_of_log);
 	replay->pages = sy_pages_create(&pages);
 	replay->placer = (struct sy_lab_placer){ place, replay };
@@ -218,7 +217,7 @@ static void stop(struct log_replay *replay)
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------- */
 
-/* A line's words behind time and CPU: what was done, and its numbers. */
+/* The words of a line behind time and CPU: the verb and its numbers. */
 struct line {
 	char *words[MOST_WORDS];
 	unsigned count, slot;
@@ -287,7 +286,7 @@ static bool alloc(struct log_replay *replay, const struct line *line, struct fau
 	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
 	void *object = cache ? sy_cache_alloc(cache, line->slot, flags_of(line->words[3]), atoi(line->words[4])) : NULL;
 
-	if (cache && object && !hexadecimal(line->words[2])) /* the kernel got none: for want of bookkeeping, which is not logged */
+	if (cache && object && !hexadecimal(line->words[2])) /* the kernel failed for lack of bookkeeping memory, which is not logged */
 		sy_cache_free(cache, line->slot, object);
 	return cache && (!hexadecimal(line->words[2]) || remember(replay, &replay->objects, line->words[2], object, fault));
 }
@@ -350,7 +349,7 @@ static bool give(struct log_replay *replay, const struct line *line, struct faul
 	return true;
 }
 
-/* Not a call, but what the CPU's next one gets. */
+/* No call: notes what the CPU's next call gets. */
 static bool pages(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
 	struct given *given = &replay->given[line->slot];
@@ -365,12 +364,12 @@ static bool pages(struct log_replay *replay, const struct line *line, struct fau
 	return true;
 }
 
-/* Whether a call has taken what the kernel's did. */
+/* Counts the blocks that the kernel's call took and ours did not. */
 static void end_call(struct log_replay *replay)
 {
 	struct given *given = &replay->given[replay->slot];
 
-	replay->apart += given->count - given->taken;
+	replay->mismatched += given->count - given->taken;
 	given->count = given->taken = 0;
 }
 
@@ -425,7 +424,7 @@ static bool run_line(struct log_replay *replay, char *text, struct fault *fault)
 	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", replay->lines, line.words[0]);
 }
 
-/* The `records` lines that count; the kernel has logged more since. */
+/* Runs the first `records` lines. The kernel may have logged more since. */
 static bool run_log(struct log_replay *replay, FILE *log, uint64_t records, struct fault *fault)
 {
 	char *text = NULL;
@@ -451,11 +450,11 @@ static bool print(const struct log_replay *replay, FILE *out, struct fault *faul
 	json_object(&json, NULL);
 	json_count(&json, "unknown_frees", replay->unknown);
 	json_count(&json, "page_requests", replay->requests);
-	json_count(&json, "page_requests_apart", replay->apart);
+	json_count(&json, "page_requests_apart", replay->mismatched);
 	json_count(&json, "slab_pages", counters->slab_pages);
 	json_count(&json, "large_pages", counters->large_pages);
 	json_object_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 bool kernel_log_print(const struct spec *spec, const struct kernel_log_options *options, FILE *out, struct fault *fault)

@@ -1,4 +1,4 @@
-/* The log of a kernel that runs on slabyard, once more. See kernel_log.c. */
+/* Replays the log of a kernel that runs on slabyard. See kernel_log.c. */
 #ifndef REPLAY_KERNEL_LOG_H
 #define REPLAY_KERNEL_LOG_H
 
@@ -10,7 +10,7 @@ struct kernel_log_options {
 	unsigned cpus, nodes; /* of the kernel */
 };
 
-/* Does what the log says, and prints what the heap then holds. False: see fault; nothing was written. */
+/* Replays the log and prints what the heap then holds. False: see fault; nothing was printed. */
 bool kernel_log_print(const struct spec *, const struct kernel_log_options *, FILE *out, struct fault *);
 
 #endif

@@ -1,17 +1,13 @@
 /*
  * The latency pass: how long single operations take.
  *
- * Every allocation and every free of an object is put between two readings of the fastest clock there is: the
- * time-stamp counter on x86 (rdtscp, which waits for what came before it), the virtual counter on arm64, clock_gettime
- * elsewhere. Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the
- * clock costs time itself, which is taken off every sample (ticks.h). Pages of the
- * environment are served between the samples. The trace has been run once before, and the memory that it uses is
- * resident (warm_up.c).
+ * Every allocation and free of an object stands between two readings of the fastest clock there is (programs/ticks.h). Ticks
+ * become nanoseconds by comparing that clock with CLOCK_MONOTONIC over the whole pass. Environment pages are served between the
+ * samples. The trace has been run once before, and the memory that it uses is resident (warm_up.c).
  *
- * The readings disturb the operations (they serialise the processor), so totals come from the timed pass alone. What
- * this pass shows is the distribution: the fast path as the median, slow paths and page requests in the tail.
- *
- * Times go into log-linear histograms (histogram.h).
+ * The readings serialise the processor and so disturb the operations: totals come from the timed pass alone. This pass shows
+ * the distribution, in log-linear histograms (programs/histogram.h): the fast path as the median, slow paths and page requests
+ * in the tail.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -67,11 +63,9 @@ static void write_quantiles(struct json *json, const char *key, const struct his
 
 	json_object(json, key);
 	for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
-		if (histogram->total)
-			json_measured(json, quantiles[i].name,
-			              histogram_quantile(histogram, quantiles[i].thousandths) * ns_per_tick, 2);
-		else
-			json_null(json, quantiles[i].name);
+		double ticks = histogram->total ? histogram_quantile(histogram, quantiles[i].thousandths) : (double)NAN;
+
+		json_measured(json, quantiles[i].name, ticks * ns_per_tick, 2);
 	}
 	json_object_end(json);
 }
@@ -85,12 +79,7 @@ static void write_latency(struct json *json, struct latency *latency, double ns_
 	write_quantiles(json, "alloc_ns", &latency->alloc, ns_per_tick);
 	write_quantiles(json, "free_ns", &latency->free, ns_per_tick);
 	write_quantiles(json, "latency_ns", &latency->both, ns_per_tick);
-	json_string(json, "clock", TICKS_CLOCK);
-	json_measured(json, "clock_overhead_ns", (double)latency->ticks.overhead * ns_per_tick, 2);
-	if (latency->ticks.resolution != UINT64_MAX)
-		json_measured(json, "clock_resolution_ns", (double)latency->ticks.resolution * ns_per_tick, 2);
-	else
-		json_null(json, "clock_resolution_ns");
+	ticks_write(json, &latency->ticks, ns_per_tick);
 	json_object_end(json);
 	json_object_end(json);
 }

@@ -1,8 +1,8 @@
 /*
  * The layout of memory after a script: what `slabyard layout` draws.
  *
- * A script has one command a line; a # begins a comment. It runs on a machine of its own of 16 MiB for each memory
- * node, with a clock that stands still but for `tick`.
+ * A script has one command a line; a # begins a comment. It runs on a machine of its own with 16 MiB for each memory node, whose
+ * clock only `tick` moves.
  *
  *     cpus N, nodes N               the machine (1 and 1); before all others
  *     cache NAME SIZE [align=N] [ctor] [hwcache] [rcu] [nomerge]
@@ -17,8 +17,8 @@
  * An ID is a name of up to 15 letters, digits and underscores. a..f stands for a b c d e f, and o1..o9 for nine
  * objects. A name may be used again once its object is freed.
  *
- * Everything is computed into memory first, so that a script with a mistake in its last line prints its one line of
- * complaint and nothing else. Addresses never get out: a block of pages is named by its number, all else by offsets.
+ * Everything is computed into memory first, so a script with a mistake prints the complaint and nothing else. Addresses are never
+ * printed: a block of pages is named by its page number, everything in it by offsets.
  */
 #include "layout.h"
 #include "programs/options.h"
@@ -36,7 +36,7 @@
 #define NODE_PAGES 4096
 #define BLANKS " \t\r\n"
 
-/* The words of a line; options of the form name=value are taken out as they are asked for. */
+/* The words of a line. option() and flag() take out what they find, so only the positional words are left. */
 struct words {
 	char *at[MOST_WORDS];
 	unsigned count;
@@ -66,17 +66,13 @@ __attribute__((format(printf, 3, 4))) static bool refuse_line(const struct layou
 static bool start(struct layout *layout, struct fault *fault)
 {
 	struct sy_pages_config pages = { .zone_count = layout->nodes, .slots = layout->cpus, .pageblock_order = 9 };
-	struct sy_heap_config heap;
+	struct sy_heap_config heap = spec_heap_config(layout->spec, layout->cpus, layout->nodes);
 
 	if (layout->heap)
 		return true;
 	for (unsigned i = 0; i < layout->nodes; i++)
 		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = (uint64_t)i * NODE_PAGES,
 			                                  .pages = NODE_PAGES };
-	sy_heap_defaults(layout->spec->policy, &heap);
-	heap.slots = layout->cpus;
-	heap.nodes = layout->nodes;
-	memcpy(heap.tunables, layout->spec->tunables, sizeof heap.tunables);
 	layout->pages = sy_pages_create(&pages);
 	if (layout->pages)
 		layout->heap = sy_heap_create(layout->pages, &heap);
@@ -99,7 +95,7 @@ static void remove_word(struct words *words, unsigned at)
 	memmove(words->at + at, words->at + at + 1, (words->count - at) * sizeof *words->at);
 }
 
-/* Takes the option's value out of the words; NULL: it is not among them. */
+/* Takes name=VALUE out of the words and returns the value; NULL: it is not among them. */
 static const char *option(struct words *words, const char *name)
 {
 	size_t length = strlen(name);
@@ -115,7 +111,7 @@ static const char *option(struct words *words, const char *name)
 	return NULL;
 }
 
-/* Whether a word was among them, and is taken out. */
+/* Takes a word out. False: it is not among them. */
 static bool flag(struct words *words, const char *name)
 {
 	for (unsigned i = 3; i < words->count; i++) {
@@ -139,21 +135,15 @@ static bool number(const struct layout *layout, const char *what, const char *te
 static bool place(const struct layout *layout, struct words *words, unsigned *cpu, int *node, struct fault *fault)
 {
 	const char *cpu_text = option(words, "cpu"), *node_text = node ? option(words, "node") : NULL;
-	uint64_t value;
+	uint64_t cpu_number = 0, node_number;
 
-	*cpu = 0;
+	if (cpu_text && !number(layout, "cpu", cpu_text, 0, layout->cpus - 1, &cpu_number, fault))
+		return false;
+	if (node_text && !number(layout, "node", node_text, 0, layout->nodes - 1, &node_number, fault))
+		return false;
+	*cpu = (unsigned)cpu_number;
 	if (node)
-		*node = SY_ANY_NODE;
-	if (cpu_text) {
-		if (!number(layout, "cpu", cpu_text, 0, layout->cpus - 1, &value, fault))
-			return false;
-		*cpu = (unsigned)value;
-	}
-	if (node_text) {
-		if (!number(layout, "node", node_text, 0, layout->nodes - 1, &value, fault))
-			return false;
-		*node = (int)value;
-	}
+		*node = node_text ? (int)node_number : SY_ANY_NODE;
 	return true;
 }
 
@@ -184,7 +174,7 @@ static struct layout_object *live_object(struct layout *layout, const char *name
 	return NULL;
 }
 
-/* One step of a request for a list of objects. */
+/* What is done for each object that a command names. */
 struct request {
 	struct layout *layout;
 	unsigned cpu;
@@ -231,7 +221,7 @@ static bool serve_range(const struct request *request, char *first, const char *
 	return true;
 }
 
-/* All objects that the words from the second to `end` name. */
+/* Serves all objects that the words from the second up to `end` name. */
 static bool serve_all(const struct request *request, const struct words *words, unsigned end, struct fault *fault)
 {
 	for (unsigned i = 1; i < end; i++) {
@@ -383,8 +373,8 @@ static bool run_free(struct layout *layout, struct words *words, struct fault *f
 
 static bool run_shrink(struct layout *layout, struct words *words, struct fault *fault)
 {
-	if (words->count != 1)
-		return refuse_line(layout, fault, "shrink stands alone");
+	(void)words;
+	(void)fault;
 	sy_heap_shrink(layout->heap);
 	return true;
 }
@@ -393,8 +383,6 @@ static bool run_drain(struct layout *layout, struct words *words, struct fault *
 {
 	uint64_t cpu;
 
-	if (words->count != 2)
-		return refuse_line(layout, fault, "write: drain CPU");
 	if (!number(layout, "the CPU", words->at[1], 0, layout->cpus - 1, &cpu, fault))
 		return false;
 	sy_lab_drain(layout->heap, (unsigned)cpu);
@@ -405,8 +393,6 @@ static bool run_tick(struct layout *layout, struct words *words, struct fault *f
 {
 	uint64_t seconds;
 
-	if (words->count != 2)
-		return refuse_line(layout, fault, "write: tick SECONDS");
 	if (!number(layout, "the time", words->at[1], 1, 86400, &seconds, fault))
 		return false;
 	for (; seconds; seconds--) {
@@ -418,12 +404,14 @@ static bool run_tick(struct layout *layout, struct words *words, struct fault *f
 
 static bool run_words(struct layout *layout, struct words *words, struct fault *fault)
 {
-	struct {
-		const char *name;
+	static const struct {
+		const char *name, *wrong; /* wrong: what to say of another number of words; NULL: run() says it */
+		unsigned words;
 		bool (*run)(struct layout *, struct words *, struct fault *);
-	} const commands[] = {
-		{ "cache", run_cache },   { "alloc", run_alloc }, { "kmalloc", run_alloc }, { "free", run_free },
-		{ "shrink", run_shrink }, { "drain", run_drain }, { "tick", run_tick },
+	} commands[] = {
+		{ "cache", NULL, 0, run_cache },       { "alloc", NULL, 0, run_alloc },        { "kmalloc", NULL, 0, run_alloc },
+		{ "free", NULL, 0, run_free },         { "shrink", "shrink stands alone", 1, run_shrink },
+		{ "drain", "write: drain CPU", 2, run_drain }, { "tick", "write: tick SECONDS", 2, run_tick },
 	};
 
 	if (strcmp(words->at[0], "cpus") == 0 || strcmp(words->at[0], "nodes") == 0)
@@ -431,6 +419,8 @@ static bool run_words(struct layout *layout, struct words *words, struct fault *
 	for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++) {
 		if (strcmp(commands[i].name, words->at[0]) == 0) {
 			layout->shown = false;
+			if (commands[i].wrong && words->count != commands[i].words)
+				return refuse_line(layout, fault, "%s", commands[i].wrong);
 			return start(layout, fault) && commands[i].run(layout, words, fault);
 		}
 	}
@@ -485,7 +475,7 @@ static bool run_script(struct layout *layout, FILE *script, struct fault *fault)
 	return layout->shown || show(layout, "", fault);
 }
 
-/* Everything into the stream, which is memory. */
+/* Writes to a stream in memory, so that nothing is printed of a script that has a mistake. */
 static bool run_into(struct layout *layout, const char *allocator, FILE *script, FILE *out, struct fault *fault)
 {
 	bool good;
@@ -522,7 +512,7 @@ static bool print_run(struct layout *layout, const char *allocator, FILE *script
 	if (fclose(memory) && good)
 		good = refuse(fault, "out of memory: draw less");
 	if (good && (fwrite(text, 1, bytes, out) != bytes || fflush(out)))
-		good = refuse(fault, "cannot write the result: standard output is full or closed");
+		good = refuse_output(fault);
 	free(text);
 	return good;
 }

@@ -12,16 +12,15 @@
  *   slabyard-replay --layout SCRIPT --allocator SPEC
  *   slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]
  *
- * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
- * a process to itself (stage.c): nothing of one allocator's memory, caches or clock reaches the next one's figures.
- * `serve` runs the passes that standard input names, one a line, and answers each with one line.
+ * The lab starts it once for each allocator and reads the JSON on standard output; users rarely see it. Every run has a process to
+ * itself (stage.c), so nothing of one allocator's memory, caches or clock reaches another one's figures. `serve` runs the passes
+ * that standard input names, one a line, and answers each with one line.
  *
- * Everything is computed before anything is printed, thus standard output has whole results or nothing, unless the
- * disk beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard
- * error.
+ * Everything is computed before anything is printed. So standard output has whole results or nothing; a full disk is noticed. Exit
+ * status: 0 done; 2 wrong usage or input, with one line on standard error.
  *
- * --log lets a policy that has a tunable for it tell of its searches: a line for each event, its name and its numbers.
- * --check says nothing where there is such an allocator with such tunables.
+ * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
+ * --check prints nothing if there is such an allocator with such tunables.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -103,16 +102,6 @@ static bool print_help(void)
 	return true;
 }
 
-static bool refuse_output(struct fault *fault)
-{
-	return refuse(fault, "cannot write the result: standard output is full or closed");
-}
-
-static bool finish(struct json *json, struct fault *fault)
-{
-	return json_end(json) || refuse_output(fault);
-}
-
 static bool print_geometry(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
 {
 	struct json json;
@@ -121,7 +110,7 @@ static bool print_geometry(const struct arguments *arguments, const struct spec 
 	json_begin(&json, stdout);
 	return option_number("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
 	       spec_geometry(&json, spec, (unsigned)cpus, arguments->operands, arguments->operand_count, fault) &&
-	       finish(&json, fault);
+	       json_finish(&json, fault);
 }
 
 static bool print_list(struct fault *fault)
@@ -130,7 +119,7 @@ static bool print_list(struct fault *fault)
 
 	json_begin(&json, stdout);
 	spec_list(&json);
-	return finish(&json, fault);
+	return json_finish(&json, fault);
 }
 
 /* The most that a replay can have of each. */
@@ -143,7 +132,7 @@ static bool print_limits(struct fault *fault)
 	json_count(&json, "cpus", SY_MAX_SLOTS);
 	json_count(&json, "nodes", SY_MAX_NODES);
 	json_object_end(&json);
-	return finish(&json, fault);
+	return json_finish(&json, fault);
 }
 
 /* What a kernel on slabyard has logged. */

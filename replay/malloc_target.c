@@ -1,20 +1,18 @@
 /*
- * A malloc in place of a policy, so that an allocator of programs stands beside those of kernels in a comparison.
+ * A malloc in place of a policy, so that programs' allocators can be compared with kernels'.
  *
- * It is served the object events alone: it has no environment, and no pages that could be counted. A kmalloc becomes a
- * malloc of the bytes asked for. An object of a cache becomes a malloc of the object's size, or an aligned allocation
- * where the cache wants more alignment than malloc gives (16 bytes; cache lines, usually); its constructor runs each
- * time, as a malloc keeps nothing constructed. Memory asked for as zero is zeroed behind the malloc. So it gets what a
- * policy gets.
+ * It serves the object events alone: it has no environment, and no pages that could be counted. A kmalloc becomes a malloc of the
+ * bytes asked for. An object of a cache becomes a malloc of the object's size, or an aligned allocation if the cache wants more
+ * than malloc's 16 bytes (usually cache lines). The constructor runs at each allocation, because a malloc keeps nothing
+ * constructed. Memory asked for as zero is cleared afterwards. So a malloc gets the same requests as a policy.
  *
- * A library is loaded with its symbols kept to itself: the replay's own memory, and the C library's, stay where they
- * are, and the library serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are
- * found by name. The dynamic linker would go on to search the libraries that it depends on, hence a library without a
- * malloc of its own would pass with the C library's: each symbol must lie in an object that is not the C library's
- * own.
+ * A library is loaded with its symbols kept to itself: it serves the trace's requests alone, and the replay's own memory stays with
+ * the C library. Its malloc, free, and aligned_alloc or posix_memalign are found by name. The dynamic linker would also search the
+ * libraries that it depends on, and so find the C library's malloc for a library that has none. So each symbol must lie in an
+ * object that is not the C library's.
  *
- * Mallocs for preloading (jemalloc) want room among the thread variables that are laid out when a program starts, more
- * than glibc reserves for late comers. So the program starts itself anew with glibc's tunable for that, once.
+ * Mallocs for preloading (jemalloc) need more room for thread variables than glibc reserves for libraries that are loaded later. So
+ * the program starts itself anew once, with glibc's tunable for that.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "malloc_target.h"
@@ -52,7 +50,7 @@ void malloc_target_make_room(char *const *words)
 
 /* ---- The library ---------------------------------------------------------------------------------------------- */
 
-/* Of the library that was opened last: a function without a context must find it. One replay has one target. */
+/* The opened library's. It is global because the function below has no context; one replay has one target. */
 static int (*library_posix_memalign)(void **object, size_t align, size_t size);
 
 static void *aligned_by_posix_memalign(size_t align, size_t size)
@@ -70,8 +68,7 @@ static const void *object_base(void *address)
 	return address && dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
-/* The symbol, if the library brings its own: neither the C library's (known by getpid, which nobody else defines), nor what
- * serves this program (something may have been preloaded). */
+/* The library's own symbol. NULL: it is the C library's (the object that has getpid), or that of a preloaded library. */
 static void *own_symbol(void *library, const char *name)
 {
 	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name), *c_library = dlsym(RTLD_DEFAULT, "getpid");

@@ -1,23 +1,22 @@
 /*
- * Memory at the end of a replay, as a Linux kernel would print it: /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo
- * (Documentation/filesystems/proc.rst; slabinfo(5), version 2.1), to the column. So every tool and eye that reads a real
- * kernel's reads these, and a diff against a recorded file shows the memory alone.
+ * Memory at the end of a replay, as a Linux kernel prints it: /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo
+ * (Documentation/filesystems/proc.rst; slabinfo(5), version 2.1), to the column. So every tool for these files reads ours, and a
+ * diff against a recorded file shows the memory alone.
  *
  *   buddyinfo      per zone, free blocks by order
  *   pagetypeinfo   the same by migrate type, and pageblocks by migrate type at its end
  *   slabinfo       per cache, the newest first: its objects, its slabs, and how its per-CPU queues are tuned
  *
- * A kernel counts an object in slabinfo as active that is in per-CPU state, though nobody uses it: it looks at slabs alone,
- * and at those only that no CPU owns. So is it here. Active slabs are all but those that a policy keeps apart because they
- * are unused (SLAB's free list). Tunables are zero under an allocator without queues of limited length, as they are under
- * SLUB; so are the columns about slabs where caches share pages. A SLOB kernel has no slabinfo at all. What went straight
- * to pages is in no line, there as here.
+ * slabinfo. As in a kernel, free objects in per-CPU state count as active. Active slabs are all but the unused ones that a policy
+ * keeps on a list of their own (SLAB's free list). Tunables are zero under allocators without queues of limited length, as under
+ * SLUB. The columns about slabs are zero where caches share pages; a SLOB kernel has no slabinfo at all. Large allocations are in
+ * no line.
  *
- * The rows are those of a kernel without CMA and memory isolation, both of which the page allocator does not have. As
- * the kernel stops counting a free list at 100,000 blocks, so that it doesn't hold the zone's lock for too long, so
- * does pagetypeinfo here, and marks the figure with ">".
+ * pagetypeinfo. The rows are those of a kernel without CMA and memory isolation, which our page allocator does not have. A kernel
+ * stops counting a free list at 100,000 blocks, so that it does not hold the zone's lock for too long. So does this file, and
+ * marks the figure with ">".
  *
- * Zones without managed pages are not shown, there as here. This is formatted outside the core, which prints nothing.
+ * Zones without managed pages are not shown, as in a kernel. This is formatted outside the core, which prints nothing.
  */
 #include "exact.h"
 

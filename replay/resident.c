@@ -1,24 +1,25 @@
 /*
- * Which pages of this process a run of the trace uses, and having them there before the next.
+ * Which pages of this process a run of the trace uses, and how to have them resident before the next run.
  *
- * In a forked child a page costs a fault at its first write, when it becomes the child's own, and so does a page that
- * nobody had yet, and code that the child has not run. A kernel has none of these faults: they are the simulation's,
- * and must be over when the clock starts. Which pages they would hit is known from an earlier child that ran the same
- * steps from the same state: at its end the system is asked for every page it has (/proc/self/maps and pagemap), and
- * whether that is mapped here alone: then it was written to, or came into being. Of the others only those matter that
- * the parent does not have, as code; what it has and nobody writes to stays shared. That is exact, whatever wrote: the
- * allocator, the page allocator's tables, the live table, a malloc. Written pages with a single other between them are
- * noted as one run, as a page more costs no more than a call more.
+ * In a forked child a page costs a fault at its first write, when it becomes the child's own. So do pages that nobody had yet, and
+ * code that the child has not run. A kernel has none of these faults: they are the simulation's, and must be over when the clock
+ * starts.
  *
- * The later child asks for these pages (MADV_POPULATE_WRITE, MADV_POPULATE_READ). Before Linux 5.14 it reads and
- * writes one byte of each through /proc/self/mem, which takes the same faults, and, where a page can't be had, fails
- * instead of ending the process.
+ * Noting. An earlier child runs the same steps from the same state. At its end it asks the system about every page it has
+ * (/proc/self/maps and pagemap). A page that is mapped by this process alone was written to or is new. Of the other pages only
+ * those matter that the parent does not have, such as code. Pages of the parent that nobody writes to stay shared. This is exact,
+ * whatever wrote: the allocator, the page allocator's tables, the live table, a malloc. Two written runs with one page between
+ * them are noted as one, because one more page costs no more than one more call.
  *
- * Left out: shared mappings, as the scratch file and this very table, which a timed loop does not touch; the system's
- * own (vdso); mappings beyond 256 GiB, which something reserved and whose page tables would take seconds to read.
+ * Bringing. A later child asks for these pages (MADV_POPULATE_WRITE, MADV_POPULATE_READ). Before Linux 5.14 it reads and writes one
+ * byte of each through /proc/self/mem instead. That takes the same faults, and fails where a page can't be had, without ending
+ * the process.
  *
- * The table is a shared mapping with room for a million runs, of which only what is used takes memory. More would be
- * left out, at the price of their faults.
+ * Left out are shared mappings (the scratch file, and this table), which a timed loop does not touch; the system's own (vdso); and
+ * mappings beyond 256 GiB, which are reservations whose page tables would take seconds to read.
+ *
+ * The table is a shared mapping with room for a million runs; only what is used takes memory. More runs would be left out, at the
+ * price of their faults.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_POPULATE_WRITE */
 #include "resident.h"
@@ -40,11 +41,11 @@
 #define TABLE_BYTES (sizeof(struct resident) + ROOM * sizeof(struct resident_run))
 #define LARGEST_MAPPING_GIB 256u
 #define CHUNK 16384u /* pages asked for at once */
-#define GAP 1u        /* pages between two runs that are brought as well */
+#define GAP 1u        /* pages between two runs that are brought too */
 
 /* Of an entry of /proc/self/pagemap. */
 #define PRESENT ((uint64_t)1 << 63)
-#define OF_FILE ((uint64_t)1 << 61) /* which a fork doesn't hand on */
+#define OF_FILE ((uint64_t)1 << 61) /* a fork does not inherit these */
 #define EXCLUSIVE ((uint64_t)1 << 56)
 
 struct resident *resident_create(void)
@@ -62,9 +63,9 @@ void resident_destroy(struct resident *resident)
 
 /* ---- Noting --------------------------------------------------------------------------------------------------- */
 
-/* What the system tells of pages. */
+/* What the system tells of pages of this process and its parent. */
 struct view {
-	int own, parent;   /* pagemaps; parent may be missing: then nothing is known to be there */
+	int own, parent;   /* pagemaps; without the parent's no page counts as inherited */
 	size_t page_bytes;
 	uint64_t own_entries[CHUNK], parent_entries[CHUNK];
 };
@@ -77,7 +78,7 @@ static size_t read_entries(const struct view *view, int pagemap, uint64_t *entri
 	return got > 0 ? (size_t)got / sizeof *entries : 0;
 }
 
-/* least: where the mapping starts, beyond which no run is extended. */
+/* least: where the mapping starts. A run does not extend across it. */
 static void note_page(struct resident *resident, const struct view *view, uintptr_t least, uintptr_t start, bool written)
 {
 	struct resident_run *last = resident->count ? &resident->runs[resident->count - 1] : NULL;
@@ -143,7 +144,7 @@ void resident_note(struct resident *resident)
 
 /* ---- Bringing ------------------------------------------------------------------------------------------------- */
 
-/* False: the system knows no such advice. */
+/* False: the system does not know this advice. */
 static bool populate(const struct resident_run *run)
 {
 	return madvise((void *)run->start, run->bytes, run->written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0 ||

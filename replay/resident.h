@@ -1,4 +1,4 @@
-/* Which pages of this process a run of the trace uses, and having them there before the next. See resident.c. */
+/* Which pages of this process a run of the trace uses, to have them resident before the next run. See resident.c. */
 #ifndef REPLAY_RESIDENT_H
 #define REPLAY_RESIDENT_H
 
@@ -10,10 +10,10 @@
 struct resident_run {
 	uintptr_t start; /* address */
 	size_t bytes;
-	bool written; /* the process has them for itself */
+	bool written; /* they are private to the process */
 };
 
-/* Shared between a process and its children: what one notes, all know. */
+/* Shared between a process and its children. */
 struct resident {
 	size_t count;
 	struct resident_run runs[];
@@ -23,12 +23,11 @@ struct resident {
 struct resident *resident_create(void);
 void resident_destroy(struct resident *);
 
-/* Notes every page that this process has, and which of them are its own, no longer those of its parent. Notes nothing where
- * the system doesn't tell. */
+/* Notes every page that this process has and its parent has not, or that it has written to. Notes nothing where the system doesn't
+ * tell. */
 void resident_note(struct resident *);
 
-/* Makes the pages that were noted resident, and private to this process if written is set. Pages that aren't there
- * to be had are left out. */
+/* Makes the noted pages resident, and private to this process where `written` is set. Pages that cannot be had are left out. */
 void resident_bring(const struct resident *);
 
 #endif

@@ -1,15 +1,13 @@
 /*
  * One allocator, populated once, and the passes over it.
  *
- * What a trace starts with (a machine's free lists, hundreds of thousands of older objects) often takes longer to set up
- * than the trace to run. So it is set up once, in this process, which then runs nothing itself: each pass is a child
- * that begins with a copy of this state (child.c), whether one pass was asked for or many. All passes thus see the
- * same objects at the same addresses.
+ * What a trace starts with (a machine's free lists, hundreds of thousands of objects older than the trace) often takes longer to
+ * set up than the trace to run. So this process sets it up once, and then runs nothing itself: each pass is a child that begins
+ * with a copy of this state (child.c). All passes see the same objects at the same addresses.
  *
- * Serving. Whoever compares allocators starts one such process for each of them, and has them run their passes in
- * turns by writing the names of passes (exact, timed, latency) to their standard inputs. Each answer is a JSON object on
- * a line of its own. The warm-up comes before the first of them, that is, when nobody measures yet. A pass that is
- * refused ends the server.
+ * Serving. To compare allocators the lab starts one such process for each, and has them run their passes in turns by writing the
+ * names of passes (exact, timed, latency) to their standard inputs. Each answer is a JSON object on a line of its own. The
+ * warm-up comes before the first pass, when nobody measures yet. A pass that is refused ends the server.
  */
 #define _GNU_SOURCE /* getline */
 #include <stdlib.h>
@@ -83,9 +81,9 @@ static bool carry_out(void *context, struct fault *fault)
 	json.one_line = order->stage->serves;
 	if (!write_pass(order, &json, fault))
 		return false;
-	if (order->pass <= PASS_LATENCY ? json_end(&json) : fflush(stdout) == 0 && !ferror(stdout))
-		return true;
-	return refuse(fault, "cannot write the result: standard output is full or closed");
+	if (order->pass <= PASS_LATENCY)
+		return json_finish(&json, fault);
+	return (fflush(stdout) == 0 && !ferror(stdout)) || refuse_output(fault);
 }
 
 bool stage_run(struct stage *stage, enum pass pass, struct fault *fault)

@@ -1,31 +1,31 @@
 /*
  * The timed pass: how long the requests take, and nothing else.
  *
- * The loops below are all that runs between the two readings of the clock. The trace was validated and translated
- * before, so they check nothing but whether memory ran out (one branch, never taken), and read 16 bytes of a step in
- * order, which the processor prefetches by itself. What it can't foresee is the live table's entry of a handle: that
- * is asked for some steps ahead. Objects are never touched nor prefetched: when their lines reach the cache is the
- * allocator's doing, and part of its time.
+ * Only the loops below run between the two readings of the clock. The trace was validated and translated before. So the loops
+ * check nothing but whether memory ran out, a branch that is never taken, and read 16 bytes of each step in order, which the
+ * processor prefetches by itself. It cannot foresee the live table's entry of a handle; that is prefetched some steps ahead.
+ * Objects are neither touched nor prefetched: when their cache lines arrive is the allocator's doing, and part of its time.
  *
- * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all
- * that the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer
- * events. `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
+ * The trace has been run once before, and the memory that it uses is resident and private to this process (warm_up.c).
  *
- * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
- *
- * The trace has been run once before, and the memory that it uses is resident and this process's own (warm_up.c).
- *
- * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
- * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
- * alone don't count.
+ *   seconds              of the loop
+ *   operations           allocations and frees of objects, implied ones included
+ *   events               all that the loop replayed, environment pages included. A malloc is served the objects alone, so its
+ *                        loop has fewer.
+ *   page_faults          that the loop took: hardly any with a policy; a malloc may ask for new memory
+ *   shrink_seconds,      of a full shrink behind the loop, and per page that it gave back
+ *   shrink_ns_per_page
+ *   resident_peak_kb     of a malloc, whose memory cannot be counted otherwise: how far the process's resident memory rose in the
+ *                        first run. Objects are not written to, so pages that the malloc leaves alone do not count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
 
 #include "programs/likely.h"
+#include "programs/ticks.h"
 
+#include <math.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define PREFETCH_AHEAD 8u
 _Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahead exist");
@@ -114,11 +114,6 @@ void replay_steps(struct driver *driver, struct failed *failed)
 
 /* ---- Around the loop ------------------------------------------------------------------------------------------ */
 
-static double seconds_between(const struct timespec *start, const struct timespec *end)
-{
-	return (double)(end->tv_sec - start->tv_sec) + (double)(end->tv_nsec - start->tv_nsec) * 1e-9;
-}
-
 static void count_steps(const struct driver *driver, uint64_t *operations, uint64_t *events)
 {
 	for (uint64_t i = 0; i < driver->step_count; i++) {
@@ -130,7 +125,7 @@ static void count_steps(const struct driver *driver, uint64_t *operations, uint6
 	}
 }
 
-/* Faults that this process has taken without a wait for a disk. */
+/* Page faults of this process that needed no disk. */
 static uint64_t page_faults(void)
 {
 	struct rusage usage;
@@ -141,12 +136,10 @@ static uint64_t page_faults(void)
 /* A full shrink of what the trace leaves: how long, and how many pages it gave back. */
 static double time_shrink(struct driver *driver, uint64_t *pages)
 {
-	struct timespec start, end;
+	uint64_t start = monotonic_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	*pages = sy_heap_shrink(driver->heap);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return seconds_between(&start, &end);
+	return (double)(monotonic_ns() - start) * 1e-9;
 }
 
 /* Whether a shrink brings anything at all. */
@@ -160,19 +153,14 @@ static bool gives_when_asked(const struct driver *driver)
 	return is.gives != SY_GIVES_AT_ONCE;
 }
 
-/* Of a malloc, which can't be asked, and of what had nothing to give back there are no times. */
+/* Null where nothing came back, and of a malloc, which cannot be asked. */
 static void write_shrink(struct json *json, struct driver *driver)
 {
 	uint64_t pages = 0;
 	double seconds = gives_when_asked(driver) ? time_shrink(driver, &pages) : 0;
 
-	if (pages) {
-		json_measured(json, "shrink_seconds", seconds, 9);
-		json_measured(json, "shrink_ns_per_page", seconds * 1e9 / (double)pages, 3);
-	} else {
-		json_null(json, "shrink_seconds");
-		json_null(json, "shrink_ns_per_page");
-	}
+	json_measured(json, "shrink_seconds", pages ? seconds : (double)NAN, 9);
+	json_measured(json, "shrink_ns_per_page", pages ? seconds * 1e9 / (double)pages : (double)NAN, 3);
 }
 
 static void write_timed(struct json *json, struct stage *stage, double seconds, uint64_t faults)
@@ -185,20 +173,11 @@ static void write_timed(struct json *json, struct stage *stage, double seconds, 
 	json_object(json, "timed");
 	json_measured(json, "seconds", seconds, 9);
 	json_count(json, "operations", operations);
-	if (operations)
-		json_measured(json, "ns_per_operation", seconds * 1e9 / (double)operations, 3);
-	else
-		json_null(json, "ns_per_operation");
+	json_measured(json, "ns_per_operation", operations ? seconds * 1e9 / (double)operations : (double)NAN, 3);
 	json_count(json, "events", events);
-	if (seconds > 0)
-		json_measured(json, "events_per_second", (double)events / seconds, 0);
-	else
-		json_null(json, "events_per_second");
+	json_measured(json, "events_per_second", seconds > 0 ? (double)events / seconds : (double)NAN, 0);
 	json_count(json, "page_faults", faults);
-	if (stage->resident_kb)
-		json_count(json, "resident_peak_kb", stage->resident_kb);
-	else
-		json_null(json, "resident_peak_kb");
+	json_known(json, "resident_peak_kb", stage->resident_kb, stage->resident_kb);
 	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);
@@ -207,15 +186,13 @@ static void write_timed(struct json *json, struct stage *stage, double seconds, 
 void timed_pass(struct json *json, struct stage *stage)
 {
 	struct failed failed = { 0 };
-	struct timespec start, end;
-	uint64_t faults;
+	uint64_t start, end, faults;
 
 	resident_bring(stage->resident);
-	clock_gettime(CLOCK_MONOTONIC, &end); /* whatever the first reading takes, it takes now */
+	monotonic_ns(); /* the first reading may be slow */
 	faults = page_faults();
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	start = monotonic_ns();
 	replay_steps(&stage->driver, &failed);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	faults = page_faults() - faults;
-	write_timed(json, stage, seconds_between(&start, &end), faults);
+	end = monotonic_ns();
+	write_timed(json, stage, (double)(end - start) * 1e-9, page_faults() - faults);
 }

@@ -1,20 +1,18 @@
 /*
- * A warm-up before a measurement, so that what is measured is the allocator and not the operating system beneath the
- * simulation.
+ * A warm-up before a measurement, so that the allocator is measured and not the operating system beneath the simulation.
  *
- * A kernel's memory is there; simulated memory appears page by page when it is first written to, at the cost of a
- * fault each, which for a short trace is more than all its requests together; and what a pass writes to is copied
- * first. Huge pages would make these faults rare, but each may wait for the system to find one: tens of milliseconds on
- * a machine that has run for a while. So the trace is run once unmeasured, in a child of its own, which notes the pages
- * that it used (resident.c). As a replay is deterministic, each pass is going to use exactly these, and has them
- * before its clock starts. Memory that the trace is going to commit is committed here already: it reads zero as before,
- * and no allocator can tell the difference.
+ * A kernel's memory is simply there. Simulated memory appears page by page at its first write, at the cost of a fault each. In a
+ * short trace these faults take longer than all requests together, and in a forked child pages are copied first. Huge pages would
+ * make faults rare, but on a machine that has run for a while each may wait tens of milliseconds. So the trace is run once
+ * unmeasured, in a child of its own, which notes the pages that it used (resident.c). A replay is deterministic: each pass uses
+ * exactly these pages, and has them before its clock starts. Memory that the trace will commit is committed here already. It
+ * reads zero as before, so no allocator can tell the difference.
  *
  * The warm-up also tells what fails for lack of memory.
  *
- * A malloc keeps the heap that it has grown, like that of a program that has run for a while; so it runs the trace
- * another time before that, in this process, where that heap stays. Then everything is freed, and what is older than the
- * trace allocated again. How far its resident memory rises is measured here.
+ * A malloc keeps the heap that it has grown, like that of a program that has run for a while. So it runs the trace once more before
+ * that, in this process, where the heap stays. Then everything is freed, and the objects older than the trace are allocated
+ * again. That run also measures how far the malloc's resident memory rises.
  */
 #include "child.h"
 #include "replay.h"

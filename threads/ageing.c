@@ -1,12 +1,11 @@
 /*
- * Fragmentation ageing: the sizes that a program asks for drift while it runs, as its data and its users change; what was freed
- * of yesterday's sizes should serve today's.
+ * Fragmentation ageing: the sizes that a program asks for drift while it runs, as its data and its users change. Memory freed
+ * from yesterday's sizes should serve today's.
  *
- * Every thread keeps about LIVE_BYTES alive. It takes objects whose sizes are spread around a centre by some powers of two, and
- * gives ones drawn at random, so that lifetimes are exponential and a few objects of old phases stay among the new ones: these
- * are what pins memory. The centre goes from 2^LOWEST up to 2^HIGHEST bytes and back over PHASES phases, in each of which
- * several times the live memory is replaced. At the end of each phase all threads meet, and resident and live memory are noted:
- * their ratio over the phases is the result.
+ * Every thread keeps about LIVE_BYTES alive. It takes objects whose sizes spread around a centre by some powers of two, and frees
+ * random ones. So lifetimes are exponential, and a few objects of old phases stay among the new ones and pin memory. The centre
+ * goes from 2^LOWEST up to 2^HIGHEST bytes and back over PHASES phases. In each phase several times the live memory is replaced.
+ * At the end of each phase all threads meet, and resident and live memory are noted. The result is their ratio over the phases.
  */
 #include <math.h>
 

@@ -1,17 +1,17 @@
 /*
- * Threads that keep to themselves: what each takes, it gives.
+ * Threads that free what they took themselves, and threads that share one table.
  *
- *   hot       takes an object and gives it at once. The least that a pair of operations costs.
- *   lifo      takes a batch of objects, gives them the last first, as nested calls do (sh6bench's and many a program's way).
- *   fifo      likewise, the first first, as queues do.
- *   shuffled  likewise, in an order drawn once: what a free list looks like after hours of use, and where objects lie far
- *             from those that are given before and after them.
- *   exchange  threads share a table of objects; each puts a new object in a place at random and frees what was there, whoever
- *             took it, as caches and indexes that many threads use do (rptest, glibc's own thread benchmark).
+ *   hot       takes an object and frees it at once: the least that a pair of operations costs
+ *   lifo      takes a batch of objects and frees the last one first, as nested calls do (sh6bench's way, and many a program's)
+ *   fifo      takes a batch and frees the first one first, as queues do
+ *   shuffled  takes a batch and frees it in an order drawn once. This is what a free list looks like after hours of use: each
+ *             object lies far from those that are freed before and after it.
+ *   exchange  threads share a table of objects. Each puts a new object in a random place and frees the one that was there,
+ *             whoever took it, as shared caches and indexes do (rptest, glibc's own thread benchmark).
  */
 #include "work.h"
 
-#define ORDERS 4u /* different ones, so that the second batch doesn't come back in the order of the first */
+#define ORDERS 4u /* so that two batches in a row are freed in different orders */
 
 struct batch {
 	struct held *held;
@@ -51,38 +51,19 @@ static void backwards(struct worker *worker, uint32_t *order, size_t count)
 		order[i] = (uint32_t)(count - 1 - i);
 }
 
-static void prepare_batches(struct run *run, void (*fill)(struct worker *, uint32_t *, size_t))
+static bool batch_prepare(struct run *run, struct fault *fault)
 {
+	(void)fault;
 	for (unsigned i = 0; i < run->threads; i++) {
 		struct batch *batch = table(run, sizeof *batch);
 
 		batch->held = table(run, run->batch * sizeof *batch->held);
 		for (unsigned j = 0; j < ORDERS; j++) {
 			batch->orders[j] = table(run, run->batch * sizeof *batch->orders[j]);
-			fill(&run->workers[i], batch->orders[j], run->batch);
+			run->workload->arrange(&run->workers[i], batch->orders[j], run->batch);
 		}
 		run->workers[i].own = batch;
 	}
-}
-
-static bool lifo_prepare(struct run *run, struct fault *fault)
-{
-	(void)fault;
-	prepare_batches(run, backwards);
-	return true;
-}
-
-static bool fifo_prepare(struct run *run, struct fault *fault)
-{
-	(void)fault;
-	prepare_batches(run, in_order);
-	return true;
-}
-
-static bool shuffled_prepare(struct run *run, struct fault *fault)
-{
-	(void)fault;
-	prepare_batches(run, draw_order);
 	return true;
 }
 
@@ -108,7 +89,7 @@ static void batch_work(struct worker *worker)
 
 /* ---- Exchange ------------------------------------------------------------------------------------------------- */
 
-/* The size is in the object's first word, since object and size can't be exchanged at once; marks follow it. */
+/* The size stands in the object's first word, because object and size cannot be exchanged at once. Marks follow it. */
 static void *take_sized(struct worker *worker, size_t size)
 {
 	char *object = take_raw(worker, NULL, size);
@@ -163,29 +144,25 @@ static void exchange_leave(struct worker *worker)
 
 const struct workload workload_hot = {
 	.name = "hot", .what = "takes an object, gives it at once",
-	.takes_kind = true,
-	.operations = 20000000, .size_min = 64, .size_max = 64, .threads_per = 1, .work = hot_work,
+	.takes_kind = true, .operations = 20000000, .size_min = 64, .size_max = 64, .threads_per = 1, .work = hot_work,
 };
 
 const struct workload workload_lifo = {
 	.name = "lifo", .what = "takes a batch, gives the last first",
-	.takes_kind = true,
-	.operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
-	.prepare = lifo_prepare, .work = batch_work,
+	.takes_kind = true, .operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
+	.arrange = backwards, .prepare = batch_prepare, .work = batch_work,
 };
 
 const struct workload workload_fifo = {
 	.name = "fifo", .what = "takes a batch, gives the first first",
-	.takes_kind = true,
-	.operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
-	.prepare = fifo_prepare, .work = batch_work,
+	.takes_kind = true, .operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
+	.arrange = in_order, .prepare = batch_prepare, .work = batch_work,
 };
 
 const struct workload workload_shuffled = {
 	.name = "shuffled", .what = "takes a batch, gives it in a random order",
-	.takes_kind = true,
-	.operations = 10000000, .batch = 10000, .size_min = 64, .size_max = 64, .threads_per = 1,
-	.prepare = shuffled_prepare, .work = batch_work,
+	.takes_kind = true, .operations = 10000000, .batch = 10000, .size_min = 64, .size_max = 64, .threads_per = 1,
+	.arrange = draw_order, .prepare = batch_prepare, .work = batch_work,
 };
 
 const struct workload workload_exchange = {

@@ -1,17 +1,18 @@
 /*
- * Objects that one thread takes and another gives.
+ * Objects that one thread takes and another frees.
  *
- *   pipe       a producer takes batches of objects, its consumer gives them: every free is remote (xmalloc-test). The two share a
+ *   pipe       a producer takes batches of objects, its consumer frees them: every free is remote (xmalloc-test). The two share a
  *              ring of batches without a lock.
- *   collect    the same with large batches, each given in a random order: what a thread frees that another has built. With
- *              batches of some hundred thousand objects no cache has it any more.
- *   hackbench  the message pattern of the scheduler benchmark of that name: in a group, 20 senders each send to 20 receivers. A
- *              message is a header of 224 bytes (the kernel's sk_buff) and a buffer of 512 with a payload of 100, both taken by the
- *              sender and given by the receiver, which verifies the payload's sum. Each receiver has a bounded queue, as a socket
- *              has: a full one makes senders wait, an empty one the receiver.
- *   scratch    false sharing (Berger et al. 2000, "cache-scratch"): one thread takes small objects side by side and hands one to
- *              each thread, which gives it and from then on takes, writes many times and gives an object of that size. An
- *              allocator that reuses the handed-over memory on the thread that freed it, or cuts one cache line up between threads, makes them share lines.
+ *   collect    the same with large batches, each freed in a random order, as when one thread frees what another has built. No
+ *              cache holds a batch of some hundred thousand objects any more.
+ *   hackbench  the messages of the scheduler benchmark of that name. In a group 20 senders each send to 20 receivers. A message is
+ *              a header of 224 bytes (the kernel's sk_buff) and a buffer of 512 with a payload of 100. The sender takes both; the
+ *              receiver verifies the payload's sum and frees both. Each receiver has a bounded queue, as a socket has: a full one
+ *              makes senders wait, an empty one the receiver.
+ *   scratch    false sharing (Berger et al. 2000, "cache-scratch"). One thread takes small objects side by side and hands one to
+ *              each thread. Each thread frees it, and from then on takes an object of that size, writes to it many times and frees
+ *              it. An allocator makes threads share cache lines if it gives the freed object to the thread that freed it, or
+ *              cuts one line up between threads.
  */
 #include "work.h"
 
@@ -61,7 +62,7 @@ static void produce(struct worker *worker, struct ring *ring, uint64_t rounds)
 	}
 }
 
-/* With an order in which all batches are given. */
+/* A pipe with one random order for all batches. */
 static bool collect_prepare(struct run *run, struct fault *fault)
 {
 	uint32_t *order = table(run, run->batch * sizeof *order);

@@ -1,10 +1,11 @@
 /*
- * The bleeding server (Larson and Krishnan 1998): a server's threads replace objects of many sizes at random, and every now and
- * then a thread ends and a new one takes over what it left; so memory bleeds from one thread's keeping to the next one's frees.
+ * The bleeding server (Larson and Krishnan 1998). A server's threads replace objects of many sizes at random. Now and then a
+ * thread ends and a new one takes over its objects. So one thread frees what another has allocated: memory bleeds from one
+ * thread's caches to the next one's.
  *
- * A worker's objects are replaced by a generation of REPLACED_EACH times their number; then that thread creates the next
- * generation, and ends. So there are two for a moment, and the new one can't have what an allocator keeps of the old one's until
- * that is gone, when it is at work already. The worker's own thread only waits: time and lock waits are the generations'.
+ * A generation is a thread that replaces REPLACED_EACH times as many objects as the worker has. Then it starts the next
+ * generation and ends. For a moment there are two, so the new one is at work before an allocator can give it what the old one
+ * cached. The worker's own thread only waits: CPU time and lock waits are those of the generations.
  */
 #include <semaphore.h>
 

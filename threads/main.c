@@ -5,14 +5,18 @@
  *                    [--caches] [--pin] [--sample N] [--seed N] [--scratch FILE] [--check]
  *   slabyard-threads --list
  *
- * One run, in a process of its own; the lab repeats and interleaves runs, and reads the JSON on standard output. Exit status: 0
- * done; 1 the allocator broke an object; 2 wrong usage or input, or no memory; one line on standard error.
+ * One run in a process of its own. The lab repeats and interleaves runs, and reads the JSON on standard output. Exit status: 0
+ * done; 1 the allocator corrupted an object; 2 wrong usage or input, or no memory. 1 and 2 come with one line on standard error.
  *
- * --operations: objects that each thread takes. --size: of the objects, evenly between two bounds. --batch: objects held at
- * once. --caches: objects of one size come from a cache of their own, not by size. --pin: each thread stays on one of the
- * processors that the program may use, in turn. --sample N: times one operation in N (on average) for latencies and the
- * allocator's share, and so slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the workload
- * "trace" replays. --check runs nothing, and says nothing where all this is possible.
+ *   --operations N   objects that each thread takes
+ *   --size           of the objects: one size, or evenly between two bounds
+ *   --batch N        objects held at once
+ *   --caches         objects of one size come from a cache of their own, not from general allocation
+ *   --pin            each thread stays on one of the processors that the program may use, in turn
+ *   --sample N       times one operation in N (on average) for latencies and the allocator's share, and so slows the run; 0: none
+ *   --seed N         of the random numbers
+ *   --scratch FILE   the trace that the workload "trace" replays
+ *   --check          runs nothing, and prints nothing where all this is possible
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,19 +77,16 @@ static bool parse_size(const char *text, struct run *run, struct fault *fault)
 		return true;
 	if (!run->workload->size_min)
 		return refuse(fault, "%s has sizes of its own, so --size is of no use", run->workload->name);
-	if (!number_read(&rest, 1, MOST_SIZE, &least))
-		return refuse(fault, "--size cannot be %s: give bytes from 1 to %" PRIu64 ", or two such as 16-256", text, MOST_SIZE);
-	most = least;
-	if (*rest == '-') {
-		rest++;
-		if (!number_read(&rest, least, MOST_SIZE, &most))
-			return refuse(fault, "--size cannot be %s: give two numbers up to %" PRIu64 ", the lesser first, such as 16-256", text, MOST_SIZE);
+	if (number_read(&rest, 1, MOST_SIZE, &least)) {
+		most = least;
+		if (!*rest || (*rest++ == '-' && number_read(&rest, least, MOST_SIZE, &most) && !*rest)) {
+			run->size_min = (size_t)least;
+			run->size_max = (size_t)most;
+			return true;
+		}
 	}
-	if (*rest)
-		return refuse(fault, "--size cannot be %s: give bytes from 1 to %" PRIu64 ", or two such as 16-256", text, MOST_SIZE);
-	run->size_min = (size_t)least;
-	run->size_max = (size_t)most;
-	return true;
+	return refuse(fault, "--size cannot be %s: give bytes from 1 to %" PRIu64 ", or two numbers, the lesser first, such as 16-256",
+	              text, MOST_SIZE);
 }
 
 static const struct workload *find_workload(const char *name)
@@ -154,7 +155,7 @@ static void write_quantiles(struct json *json, const char *key, const struct his
 	json_object_end(json);
 }
 
-/* What timing the samples cost is no part of the work. 0 to 1. */
+/* 0 to 1. The time that the samples' own timing took is not part of the work. */
 static double allocator_share(const struct run *run, const struct result *result, uint64_t timed)
 {
 	double mean = (double)result->sampled_ticks / (double)result->samples - run->ticks.mean;
@@ -173,16 +174,8 @@ static void write_latencies(struct json *json, const struct run *run, struct res
 	histogram_merge(both, &result->gives);
 	write_quantiles(json, "latency_ns", both, result->ns_per_tick);
 	json_count(json, "samples", both->total);
-	if (result->samples)
-		json_measured(json, "allocator_share", allocator_share(run, result, both->total), 4);
-	else
-		json_null(json, "allocator_share");
-	json_string(json, "clock", TICKS_CLOCK);
-	json_measured(json, "clock_overhead_ns", (double)run->ticks.overhead * result->ns_per_tick, 2);
-	if (run->ticks.resolution != UINT64_MAX)
-		json_measured(json, "clock_resolution_ns", (double)run->ticks.resolution * result->ns_per_tick, 2);
-	else
-		json_null(json, "clock_resolution_ns");
+	json_measured(json, "allocator_share", result->samples ? allocator_share(run, result, both->total) : (double)NAN, 4);
+	ticks_write(json, &run->ticks, result->ns_per_tick);
 }
 
 static void write_phases(struct json *json, const struct run *run)
@@ -219,10 +212,7 @@ static bool print_result(const struct run *run, struct result *result, struct fa
 	json_measured(&json, "operations_per_second", (double)result->operations / result->seconds, 0);
 	json_measured(&json, "cpu_seconds", (double)result->cpu_ns / NS_PER_SECOND, 9);
 	json_measured(&json, "cpu_ns_per_operation", (double)result->cpu_ns / (double)result->operations, 3);
-	if (run->target.heap)
-		json_count(&json, "lock_waits", result->lock_waits);
-	else
-		json_null(&json, "lock_waits");
+	json_known(&json, "lock_waits", run->target.heap, result->lock_waits);
 	json_count(&json, "voluntary_switches", result->switches);
 	json_count(&json, "resident_peak_kb", result->peak_kb);
 	json_count(&json, "resident_work_kb", result->work_kb);
@@ -234,7 +224,7 @@ static bool print_result(const struct run *run, struct result *result, struct fa
 	if (run->sample)
 		write_latencies(&json, run, result);
 	json_object_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 static bool print_list(struct fault *fault)
@@ -256,7 +246,7 @@ static bool print_list(struct fault *fault)
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 static bool print_help(void)

@@ -1,16 +1,16 @@
 /*
  * How much memory comes back when a program has become small.
  *
- * Every thread takes many small objects, frees all but one in SURVIVORS of them, and then goes on for SECOND, taking and
- * freeing a few now and then: no more than what keeps an allocator without a thread of its own going. Four phases are noted:
- * the peak, what is resident when the last object was freed, what is a second later, and after a trim; resident by live memory
- * is of the third.
+ * Every thread takes many small objects and frees all but one in SURVIVORS of them. Then it goes on for a second, taking and
+ * freeing a few now and then: just enough for an allocator that has no thread of its own to do its periodic work. Resident
+ * memory is noted at the peak, when the last object was freed, a second later, and after a trim. The run's resident_per_live is
+ * that of a second later.
  *
  *   together    the survivors were taken one after the other: nearly everything can go back.
- *   scattered   they are drawn at random: each pins its page, or more. What can be done then is decided by how small the
- *               pieces are that an allocator gives back.
- *   collapse    as together, but freed in random order, so that the last free objects in an allocator's queues each keep a slab; and
- *               the program goes on with pairs of one size alone, without a pause: calls that never get to an allocator's slow path.
+ *   scattered   the survivors are drawn at random: each pins its page, or more. The result depends on how small the pieces are
+ *               that an allocator gives back.
+ *   collapse    as together, but freed in random order, so the last free objects in an allocator's queues each keep a slab. The
+ *               program then goes on without a pause with pairs of one size, which never reach an allocator's slow path.
  */
 #include "work.h"
 
@@ -55,33 +55,32 @@ static void gather(struct worker *worker, struct crowd *crowd)
 	note_phase(worker);
 }
 
-static void go_on_by_pairs(struct worker *worker)
+static void use_pairs(struct worker *worker)
+{
+	for (unsigned i = 0; i < FEW; i++)
+		give(worker, NULL, take(worker, NULL, PAIR), PAIR);
+}
+
+static void use_few(struct worker *worker)
+{
+	struct held few[FEW];
+
+	for (unsigned i = 0; i < FEW; i++) {
+		few[i].size = draw_size(worker);
+		few[i].object = take(worker, NULL, few[i].size);
+	}
+	for (unsigned i = 0; i < FEW; i++)
+		give_held(worker, &few[i]);
+	nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
+}
+
+static void go_on(struct worker *worker, void (*use)(struct worker *))
 {
 	uint64_t start = monotonic_ns();
 
 	note_phase(worker);
 	while (monotonic_ns() - start < SECOND)
-		for (unsigned i = 0; i < FEW; i++)
-			give(worker, NULL, take(worker, NULL, PAIR), PAIR);
-	note_phase(worker);
-}
-
-static void go_on(struct worker *worker)
-{
-	uint64_t start = monotonic_ns();
-
-	note_phase(worker);
-	while (monotonic_ns() - start < SECOND) {
-		struct held few[FEW];
-
-		for (unsigned i = 0; i < FEW; i++) {
-			few[i].size = draw_size(worker);
-			few[i].object = take(worker, NULL, few[i].size);
-		}
-		for (unsigned i = 0; i < FEW; i++)
-			give_held(worker, &few[i]);
-		nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
-	}
+		use(worker);
 	note_phase(worker);
 }
 
@@ -94,7 +93,7 @@ static void together_work(struct worker *worker)
 	for (size_t i = 0; i < crowd->count; i++)
 		if (i < first || i > last)
 			give_held(worker, &crowd->held[i]);
-	go_on(worker);
+	go_on(worker, use_few);
 }
 
 static void swap_held(struct held *one, struct held *other)
@@ -119,7 +118,7 @@ static void collapse_work(struct worker *worker)
 		swap_held(last, &crowd->held[survivors + draw_below(worker, (uint32_t)left)]);
 		give_held(worker, last);
 	}
-	go_on_by_pairs(worker);
+	go_on(worker, use_pairs);
 }
 
 static void scattered_work(struct worker *worker)
@@ -130,7 +129,7 @@ static void scattered_work(struct worker *worker)
 	for (size_t i = 0; i < crowd->count; i++)
 		if (i && draw_below(worker, SURVIVORS))
 			give_held(worker, &crowd->held[i]);
-	go_on(worker);
+	go_on(worker, use_few);
 }
 
 static void crowd_leave(struct worker *worker)

@@ -1,20 +1,20 @@
 /*
  * One run: threads, clock and memory around a workload.
  *
- *   time        from the moment that the first thread starts its work to the one that the last ends it. Threads wait for each other
- *               before, and for the main thread after it.
+ *   time        from the moment that the first thread starts its work until the last one ends it. Threads wait for each other
+ *               before, and for the main thread afterwards.
  *   CPU time    of the threads that did the work.
  *   memory      resident memory of the process as the system counts it, less what was there before the allocator was opened, and
- *               less the workload's own tables (which are resident from the start). Thread stacks count, for all allocators
- *               alike. Its peak is the system's own (VmHWM), begun anew when the work begins and read when all was freed, as an
- *               allocator may take memory to give some. Where pages have gone back since, Linux remembers what it had counted without
- *               asking each CPU, which may lack some hundred KiB: no figure that was read besides is above the peak.
- *   lock waits  how often a thread found a lock of ours taken. Only heaps of ours tell; of mallocs the context switches that a thread
- *               asked for (by sleeping) are all that can be seen.
- *   latencies   see work.h; ticks become nanoseconds by comparing the counter with the clock over the work.
- *   share       of the allocator in the threads' CPU time: the sampled operations' mean (less the clock's), times the number of all
- *               operations, by that time less what the sampling took. Samples of INTERRUPTED_NS and more are left out of the mean: it was
- *               the system that took the processor away, and CPU time doesn't count that.
+ *               less the workload's own tables, which are resident from the start. Thread stacks count, under every allocator. The
+ *               peak is the system's own (VmHWM). It is reset when the work begins, and read when all was freed, because an
+ *               allocator may take memory to give some back. Linux may miss some hundred KiB in its peak, as it does not ask each
+ *               CPU; so the peak is never below any other figure of the run.
+ *   lock waits  how often a thread found a lock of ours taken. Only our heaps tell; of mallocs only the voluntary context switches
+ *               of the threads are known.
+ *   latencies   see work.h. Ticks become nanoseconds by comparing the counter with the clock over the work.
+ *   share       of the allocator in the threads' CPU time: the sampled operations' mean, less the clock's own time, times the
+ *               number of all operations, by the CPU time less what the sampling took. Samples of INTERRUPTED_NS and more are
+ *               left out of the mean: the system had taken the processor away, and CPU time does not count that.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"
@@ -119,7 +119,7 @@ void meter_end(const struct meter *meter, struct worker *worker)
 
 /* ---- Operations that are timed -------------------------------------------------------------------------------- */
 
-/* Counts what was done since the last time, and draws when the next is due. */
+/* Counts the operations since the last sample, and draws when the next one is due. */
 static void next_sample(struct worker *worker)
 {
 	worker->operations += worker->interval - worker->until_sample;
@@ -186,7 +186,7 @@ static bool start_thread(struct run *run, unsigned index, struct fault *fault)
 	                        run->threads, strerror(error));
 }
 
-/* The set's processor of that place, in a circle. */
+/* The processor at this place in the set, beginning anew at its end. */
 static unsigned nth_processor(const cpu_set_t *set, unsigned place)
 {
 	unsigned processor = 0;
@@ -197,7 +197,7 @@ static unsigned nth_processor(const cpu_set_t *set, unsigned place)
 	return processor;
 }
 
-/* The calling thread alone; what it starts inherits it. */
+/* Moves the calling thread alone; the threads that it starts inherit it. */
 static bool stay_on(const cpu_set_t *processors, struct fault *fault)
 {
 	return sched_setaffinity(0, sizeof *processors, processors) == 0 || refuse(fault, "cannot stay on a processor: %s; leave --pin out", strerror(errno));

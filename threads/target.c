@@ -1,11 +1,11 @@
 /*
  * The allocator under test.
  *
- * A heap is opened from its spec and called through the public functions without a slot: each thread works on its own.
+ * A heap is opened from its spec and called through the public functions without a slot, as by any program.
  *
- * A malloc serves the whole program, as it would any other: the program starts itself anew with the library preloaded, and
- * then makes sure that malloc is the library's own (the dynamic linker ignores what it can't preload, and would go on with the
- * C library's). So malloc:system is whatever malloc this process has, which may be one that somebody else preloaded.
+ * A malloc serves the whole program. The program starts itself anew with the library preloaded. The dynamic linker ignores what
+ * it cannot preload and would go on with the C library's malloc, so the program then checks that malloc is the library's own.
+ * malloc:system is whatever malloc the process has, which may be one that somebody else preloaded.
  */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "target.h"

@@ -1,14 +1,14 @@
 /*
- * A recorded trace, replayed in parallel: each recorded CPU is a thread that serves what happened on it, in its order.
+ * A recorded trace, replayed in parallel: each recorded CPU is a thread that serves that CPU's events in their order.
  *
- * Between threads one order holds: an object's free waits for its allocation. Whatever else one CPU did before another did
- * something is left to chance, as a kernel leaves it. No wait can last forever: it is for something earlier in the trace, and
- * of all that are waited for the earliest waits for nothing.
+ * Between threads only one order holds: the free of an object waits for its allocation. All else is left to chance, as a kernel
+ * leaves it. No wait is for ever: it is for something earlier in the trace, and the earliest of these waits for nothing.
  *
- * Objects are numbered anew, each with a number of its own, so that nobody has to wait until a number is free again. Environment
- * pages, and frees of objects that are older than the trace, are left out: the heap starts empty. A trace is short, so it is run
- * again until each thread has had as many operations as were asked for, but no more than MOST_ROUNDS times, as what is measured
- * of a trace of few events is the threads' meeting between rounds; before it is, what is left of it is freed.
+ * Every object of the trace gets a number of its own, so nobody waits until a handle is free again. Environment pages, and frees
+ * of objects older than the trace, are left out: the heap starts empty.
+ *
+ * The trace is run again until each thread has had as many operations as were asked for, but at most MOST_ROUNDS times: with a
+ * trace of few events one would measure how the threads meet between rounds. What a round leaves is freed before the next.
  */
 #include "programs/scratch.h"
 #include "work.h"
@@ -32,7 +32,7 @@ struct track { /* of one worker */
 };
 
 struct life {
-	void *object; /* NULL: not taken yet, or given; set by whoever takes it, read by whoever gives it */
+	void *object; /* NULL: not taken yet, or given. The taker sets it, the giver waits for it. */
 	uint32_t size;
 	uint16_t cache;
 };
@@ -82,7 +82,7 @@ static bool is_give(const struct scratch_event *event)
 	return event->kind == EVENT_KFREE || event->kind == EVENT_CACHE_FREE;
 }
 
-/* The object that an event is about; NO_OBJECT: the event is left out. current: by handle, which object it is now. */
+/* The object of an event; NO_OBJECT: the event is left out. current: the object that each handle stands for now. */
 static uint32_t object_of(const struct scratch_event *event, uint32_t *current, uint32_t *next)
 {
 	uint32_t object;

@@ -1,15 +1,15 @@
 /*
- * What every workload is made of: the run, its workers, and how a worker takes and gives objects.
+ * What every workload is made of: the run, its workers, and how a worker takes (allocates) and gives (frees) objects.
  *
- * A run is one workload on one allocator by a number of threads. All threads start at once; each does its work() and then, when
- * all are done and memory has been looked at, its leave(), which frees what it still holds. The clock runs over work() alone.
+ * A run is one workload on one allocator by a number of threads. All threads start at once and do their work(). When all are done
+ * and memory has been measured, each does its leave(), which frees what it still holds. The clock runs over work() alone.
  *
- * take() and give() count operations and, every now and then, time one (run.sample: how many there are from one to the next, on
- * average, at random; 0: none is timed). A run that is to tell how fast the whole is times none.
+ * take() and give() count operations. They time one of run.sample operations on average, at random; 0: none. A run that measures
+ * the speed of the whole times none.
  *
- * Every object is written to when it is taken and verified when it is given: its last word, and a word of each cache line before
- * that. The words follow from its address and size, and are cleared by give(), so two owners of one object notice each other. A program touches
- * what it allocates; what a workload costs beside the allocator is the same for all allocators.
+ * take() writes marks into every object, and give() verifies and clears them: the last word, and one word of each cache line
+ * before it. A mark follows from the object's address and size, so two owners of one object notice each other. Programs touch
+ * what they allocate too, and the marks cost the same under every allocator.
  */
 #ifndef THREADS_WORK_H
 #define THREADS_WORK_H
@@ -42,6 +42,7 @@ struct workload {
 	unsigned threads_per;      /* threads for each that the user asks for */
 	bool takes_kind; /* objects may come from a cache of their own */
 	bool wants_trace;
+	void (*arrange)(struct worker *, uint32_t *order, size_t count); /* of batches: the order in which one is freed */
 	bool (*prepare)(struct run *, struct fault *); /* or NULL */
 	void (*work)(struct worker *);
 	void (*leave)(struct worker *); /* or NULL */
@@ -70,7 +71,7 @@ struct run {
 	bool pinned;     /* each thread stays on one processor */
 	struct kind kind; /* that cache; of hackbench: the header's */
 	struct ticks ticks;
-	uint64_t interrupted_ticks; /* a sample of so many was interrupted */
+	uint64_t interrupted_ticks; /* a longer sample was interrupted */
 	struct worker *workers;
 	pthread_barrier_t barrier; /* of the workers and the main thread */
 	pthread_barrier_t among;   /* of the workers alone */
@@ -101,22 +102,21 @@ struct worker {
 _Noreturn void end_for_memory(const struct worker *, size_t size);
 _Noreturn void end_for_corruption(const struct worker *, const void *object, size_t size);
 
-/* Zeroed memory of the workload's own that no allocator under test has to do with, resident from the start. Ends the program if
- * there is none. */
+/* Zeroed memory for the workload itself, straight from the system and resident from the start. Ends the program if there is none. */
 void *table(struct run *, size_t bytes);
 
-/* An operation that is timed. */
+/* The same as take_raw() and give_raw(), timed. */
 void *take_timed(struct worker *, const struct kind *, size_t size);
 void give_timed(struct worker *, const struct kind *, void *object);
 
-/* What the calling thread spends from here to meter_end() is the worker's: time, lock waits, context switches. */
+/* Adds what the calling thread spends between the two calls to the worker: CPU time, lock waits, context switches. */
 struct meter {
 	uint64_t cpu_ns, lock_waits, switches;
 };
 void meter_begin(struct meter *);
 void meter_end(const struct meter *, struct worker *);
 
-/* All workers call it at once: notes what is resident and what lives, when all are there. */
+/* Waits until all workers have called it, and notes how much is resident and alive then. */
 void note_phase(struct worker *);
 
 /* Resident memory of this process beyond its own tables, in KiB. */
@@ -158,7 +158,7 @@ static inline size_t draw_size(struct worker *worker)
 	return run->size_min + draw_below(worker, (uint32_t)(run->size_max - run->size_min + 1));
 }
 
-/* Between two looks at what another thread is to do: not the processor's time for long, as there may be more threads than those. */
+/* Waits before the next look at what another thread does. Spins only briefly: there may be more threads than processors. */
 static inline void wait_a_little(unsigned *looks)
 {
 	if (++*looks < WAIT_SPINS)
@@ -196,7 +196,7 @@ static inline void write_marks(void *object, size_t size)
 	memcpy(bytes + size - sizeof mark, &mark, sizeof mark);
 }
 
-/* True if the marks are there; they no longer are afterwards. */
+/* Verifies the marks and destroys them. False: they were not there. */
 static inline bool clear_marks(void *object, size_t size)
 {
 	uint64_t mark = mark_of(object, size, 0), found;

@@ -1,12 +1,13 @@
 /*
- * measure: runs one command with an allocator preloaded and tells what it took.
+ * measure: runs one command with an allocator preloaded and tells its time and memory.
  *
  *   measure RESULT PRELOAD COMMAND...      PRELOAD: for LD_PRELOAD, or - for none
  *
- * Writes to the file RESULT one line of JSON: wall and processor time, peak resident memory of the largest process (the command
- * itself, or a child that it waited for), and how it ended. Standard streams are the command's own. A program of a few pages, as
- * the system's figure for a child's peak begins at what its parent had when it forked: a measuring program must be smaller than
- * anything that it measures.
+ * Writes one line of JSON to the file RESULT: wall and processor time, peak resident memory of the largest process (the command
+ * itself, or a child that it waited for), and how it ended. Standard streams are the command's own.
+ *
+ * The system's figure for a child's peak begins at what the parent had when it forked. So this program must be smaller than
+ * anything that it measures, and has only a few pages.
  */
 #define _GNU_SOURCE /* wait4 */
 #include <signal.h>

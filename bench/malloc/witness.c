@@ -1,8 +1,8 @@
 /*
- * witness: preloaded behind an allocator, tells which one really serves a process.
+ * witness: preloaded behind an allocator, it tells which allocator really serves a process.
  *
- * The dynamic linker ignores what it can't preload, a program may be linked statically or bring an allocator of its own, and a
- * benchmark would then compare a thing with itself. So when a process starts, this library appends a line to the file that
+ * The dynamic linker ignores what it can't preload. A program may be linked statically, or bring an allocator of its own. A benchmark
+ * would then compare an allocator with itself. So when a process starts, this library appends a line to the file that
  * BENCH_WITNESS names: the program, and the objects that its malloc, free and realloc come from.
  */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
@@ -32,8 +32,8 @@ static const char *library_with(const char *name)
 	return "?";
 }
 
-/* A program at a fixed address may have a symbol of its own for the function's address, which only jumps to a library's: an
- * undefined one with a value. */
+/* The object that a function comes from. A program at a fixed address may have a symbol of its own that only jumps to the library's
+ * function: an undefined symbol with a value. */
 static const char *home(const char *name)
 {
 	void *symbol = dlsym(RTLD_DEFAULT, name);

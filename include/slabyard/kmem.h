@@ -7,19 +7,22 @@
  * 	kmem_cache_destroy(cache);
  *
  * Kernel code that includes <linux/slab.h> compiles unchanged with -I…/include/slabyard/kernel, which has that header. Everything
- * is on one heap of the whole process, opened by the first call; the environment variable SLABYARD chooses its policy and
- * tunables ("slab:batchcount=32"; slub when unset). libslabyard holds the functions.
+ * is on one heap of the whole process, opened by the first call. The environment variable SLABYARD chooses its policy and
+ * tunables ("slab:batchcount=32"); unset: the default policy. libslabyard has the functions.
  *
- * Thread safety: every function from any thread at any time; destroying a cache while somebody uses it excepted. Not from
- * signal handlers, nor from constructors. An allocation that there is no memory for is NULL; with __GFP_NOFAIL and flags that
- * may wait it tries again for a second, and then ends the program with a line on standard error. Impossible sizes are NULL all
- * the same. Sizes and flags mean what they mean in Linux 6.1, names that came later what they mean in the kernels that have
- * them, with these differences:
+ * Thread safety: any thread may call any function at any time, but nobody may destroy a cache while somebody uses it. Not from
+ * signal handlers, nor from constructors.
  *
- *   A program has one memory node, whose number is not looked at.
- *   Flags that steer reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do
- *   nothing. GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
- *   Slabs of caches with SLAB_TYPESAFE_BY_RCU wait for the readers of linux/rcupdate.h, and then until the library next looks what has passed.
+ * Errors. An allocation without memory is NULL. With __GFP_NOFAIL and flags that may wait it is tried again for a second; then the
+ * program ends with a line on standard error. Impossible sizes are NULL even then.
+ *
+ * Sizes and flags mean what they mean in Linux 6.1. Names that came later mean what they mean in the kernels that have them. The
+ * differences:
+ *
+ *   A program has one memory node. Node numbers are ignored.
+ *   Flags for reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do nothing.
+ *   GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
+ *   Slabs of SLAB_TYPESAFE_BY_RCU caches wait for the readers of linux/rcupdate.h, and are freed when the library next checks.
  */
 #ifndef SLABYARD_KMEM_H
 #define SLABYARD_KMEM_H
@@ -41,7 +44,7 @@ extern "C" {
 typedef unsigned gfp_t;
 typedef unsigned slab_flags_t;
 
-/* Those that the library acts on are its own (enum sy_flags). The others are bits that it does not look at. */
+/* The flags that the library acts on are its own (enum sy_flags). It ignores the other bits. */
 #define __GFP_ZERO ((gfp_t)SY_ZERO)
 #define __GFP_RECLAIMABLE ((gfp_t)SY_RECLAIMABLE)
 #define __GFP_MOVABLE ((gfp_t)SY_MOVABLE)
@@ -147,8 +150,8 @@ struct list_lru;
 struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
                                      void (*ctor)(void *object));
 
-/* Linux 6.12 and later: kmem_cache_create(name, size, args, flags), where args may be NULL. Of these an allocator looks at
- * align and ctor; the others are hints, or for checks that a program has not got. */
+/* Linux 6.12 and later: kmem_cache_create(name, size, args, flags), where args may be NULL. Only align and ctor have an effect. The
+ * others are hints, or for checks that a program does not have. */
 struct kmem_cache_args {
 	unsigned align;
 	unsigned useroffset, usersize;
@@ -211,7 +214,7 @@ static inline void *kmem_cache_alloc_lru(struct kmem_cache *cache, struct list_l
 	return kmem_cache_alloc(cache, flags);
 }
 
-/* All of them (the number that was asked for) or none (0). */
+/* Allocates all of them and returns their number, or allocates none and returns 0. */
 int kmem_cache_alloc_bulk(struct kmem_cache *, gfp_t, size_t count, void **objects);
 
 /* A cache of NULL: objects of kmalloc. */
@@ -222,18 +225,18 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 /* ZERO_SIZE_PTR of size 0. */
 void *kmalloc(size_t size, gfp_t);
 
-/* What kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The others can't tell
- * that from one of kmalloc, as Linux's SLOB couldn't: there kmem_cache_free alone takes it back. */
+/* Frees what kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The other policies
+ * can't tell a cache's object from one of kmalloc, as Linux's SLOB couldn't: there only kmem_cache_free frees it. */
 void kfree(const void *object);
 
-/* As kfree, and nobody can read later what was there. */
+/* As kfree, and clears the object before. */
 void kfree_sensitive(const void *object);
 
-/* Bytes that may be written, at least those that were asked for; 0 of NULL. Of what kfree takes. */
+/* Bytes that may be written to what kfree takes: at least those that were asked for; 0 of NULL. */
 size_t ksize(const void *object);
 
-/* The contents up to the smaller size are kept; where there is no memory the object is as it was, and NULL returned. New
- * size 0: frees, ZERO_SIZE_PTR. With __GFP_ZERO what is beyond the old usable size is zero. */
+/* Changes an object's size, keeping its contents up to the smaller size. NULL: no memory, and the object is as it was. New size 0:
+ * frees the object and returns ZERO_SIZE_PTR. With __GFP_ZERO the bytes beyond the old usable size are zero. */
 void *krealloc(const void *object, size_t size, gfp_t);
 
 static inline void *kzalloc(size_t size, gfp_t flags)
@@ -253,12 +256,25 @@ static inline void *kzalloc_node(size_t size, gfp_t flags, int node)
 	return kzalloc(size, flags);
 }
 
-/* NULL where the product does not fit in a size_t, as of the next ones. */
-static inline void *kmalloc_array(size_t count, size_t size, gfp_t flags)
+/* Sums and products that become SIZE_MAX where they don't fit, so that allocation refuses them. linux/overflow.h has all of them. */
+static inline size_t sy__size_mul(size_t a, size_t b)
 {
 	size_t bytes;
 
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmalloc(bytes, flags);
+	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+static inline size_t sy__size_add(size_t a, size_t b)
+{
+	size_t bytes;
+
+	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* NULL if the product does not fit in a size_t, as in the next functions. */
+static inline void *kmalloc_array(size_t count, size_t size, gfp_t flags)
+{
+	return kmalloc(sy__size_mul(count, size), flags);
 }
 
 static inline void *kcalloc(size_t count, size_t size, gfp_t flags)
@@ -278,21 +294,6 @@ static inline void *kcalloc_node(size_t count, size_t size, gfp_t flags, int nod
 	return kcalloc(count, size, flags);
 }
 
-/* Sizes that are SIZE_MAX where they don't fit, and so are refused; linux/overflow.h has them in full. */
-static inline size_t sy__size_mul(size_t a, size_t b)
-{
-	size_t bytes;
-
-	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
-}
-
-static inline size_t sy__size_add(size_t a, size_t b)
-{
-	size_t bytes;
-
-	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
-}
-
 #ifndef struct_size
 #define array_size(a, b) sy__size_mul(a, b)
 #define array3_size(a, b, c) sy__size_mul(sy__size_mul(a, b), c)
@@ -304,9 +305,7 @@ static inline size_t sy__size_add(size_t a, size_t b)
 
 static inline void *krealloc_array(void *object, size_t count, size_t size, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : krealloc(object, bytes, flags);
+	return krealloc(object, sy__size_mul(count, size), flags);
 }
 
 static inline void kfree_bulk(size_t count, void **objects)
@@ -314,14 +313,14 @@ static inline void kfree_bulk(size_t count, void **objects)
 	kmem_cache_free_bulk(NULL, count, objects);
 }
 
-/* A size to ask for in place of this one, whose object has no more room than that. */
+/* The size of the object that a request gets. Here a request may use only what it asks for. */
 static inline size_t kmalloc_size_roundup(size_t size)
 {
 	return size;
 }
 
-/* Whether an address is within a slab or a large object of the heap; a line on standard error on which, and where in it. They
- * look at all slabs. */
+/* Whether an address is in a slab or a large object of the heap. kmem_dump_obj writes a line to standard error: in which one, and
+ * where. Both look at all slabs. */
 bool kmem_valid_obj(void *address);
 void kmem_dump_obj(void *address);
 
@@ -338,18 +337,18 @@ static inline bool slab_is_available(void)
 
 /* ---- Any size --------------------------------------------------------------------------------------------------- */
 
-/* Beyond KMALLOC_MAX_SIZE, or where the heap has no memory, straight from the operating system. */
+/* As kmalloc; beyond KMALLOC_MAX_SIZE, or where the heap has no memory, straight from the operating system. */
 void *kvmalloc(size_t size, gfp_t);
 
-/* What kvmalloc or kmalloc returned, NULL or ZERO_SIZE_PTR. */
+/* Frees what kvmalloc or kmalloc returned, NULL or ZERO_SIZE_PTR. */
 void kvfree(const void *object);
 void kvfree_sensitive(const void *object, size_t size);
 
-/* With another size, perhaps in a new place. NULL: no memory, and it is as it was. With __GFP_ZERO what is beyond the old size
- * is zero. */
+/* Changes an object's size, perhaps its address. NULL: no memory, and the object is as it was. With __GFP_ZERO the bytes beyond the
+ * old size are zero. */
 void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t);
 
-/* Linux 6.12 and later: kvrealloc(object, size, flags), which asks the object how large it is. */
+/* Linux 6.12 and later: kvrealloc(object, size, flags), without the old size. */
 void *sy__kvrealloc_known(const void *object, size_t size, gfp_t);
 
 #define SY__FIFTH(a, b, c, d, fifth, ...) fifth
@@ -374,9 +373,7 @@ static inline void *kvzalloc_node(size_t size, gfp_t flags, int node)
 
 static inline void *kvmalloc_array(size_t count, size_t size, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+	return kvmalloc(sy__size_mul(count, size), flags);
 }
 
 static inline void *kvcalloc(size_t count, size_t size, gfp_t flags)
@@ -396,7 +393,7 @@ static inline void *kvmalloc_array_node(size_t count, size_t size, gfp_t flags, 
 	return kvmalloc_array(count, size, flags);
 }
 
-/* Always from the operating system; and whether something is, of what kvfree takes. */
+/* An object straight from the operating system; and whether what kvfree takes is one. */
 void *sy__vmalloc(size_t size, gfp_t);
 bool sy__is_mapped(const void *address);
 
@@ -441,12 +438,10 @@ char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2,
 
 static inline void *kmemdup_array(const void *memory, size_t size, size_t count, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmemdup(memory, bytes, flags);
+	return kmemdup(memory, sy__size_mul(count, size), flags);
 }
 
-/* Constants are copied too, as nothing tells where a program has them. */
+/* Copies constants too, because nothing tells where a program has them. */
 static inline const char *kstrdup_const(const char *string, gfp_t flags)
 {
 	return kstrdup(string, flags);
@@ -500,13 +495,13 @@ static inline void free_pages_exact(void *address, size_t size)
 	kfree(address);
 }
 
-/* The same by descriptor, which programs don't look into. */
+/* The same by descriptor, which is opaque to programs. */
 struct page;
 
 struct page *sy__page_of_address(const void *address);
 void *sy__address_of_page(const struct page *page);
 
-/* NULL: not of the heap, as what kvmalloc got from the operating system. */
+/* NULL: not in the heap, for example what kvmalloc got from the operating system. */
 static inline struct page *virt_to_page(const void *address)
 {
 	return sy__page_of_address(address);
@@ -561,7 +556,7 @@ static inline void __free_page(struct page *page)
 
 /* ---- The heap behind it ----------------------------------------------------------------------------------------- */
 
-/* For what slabyard.h has beyond these names: statistics, sy_heap_trim, sy_heap_check. NULL: no memory for a heap. */
+/* The heap, for calls of slabyard.h beyond these names: statistics, sy_heap_trim, sy_heap_check. NULL: no memory for a heap. */
 struct sy_heap *sy_kmem_heap(void);
 
 #pragma GCC visibility pop

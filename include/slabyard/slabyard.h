@@ -4,8 +4,8 @@
  * A page allocator (sy_pages) hands out pages of a reserved range; heaps run one policy each on it; caches hold objects of
  * one kind. Nothing here prints, aborts or parses: errors are values, out of memory is NULL.
  *
- * Thread safety: creating and destroying page allocators, heaps and caches must be serialised with their use by the caller.
- * Calls that take a slot may run concurrently for different slots; one slot belongs to one caller at a time.
+ * Thread safety: nobody may create or destroy a page allocator, heap or cache while another thread uses it. Calls that take a slot
+ * may run concurrently for different slots. One slot belongs to one caller at a time.
  */
 #ifndef SLABYARD_H
 #define SLABYARD_H
@@ -74,26 +74,26 @@ struct sy_cache;  /* objects of one kind in a heap */
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
 
-/* Replaces the clock by which memory grows old and grace periods end, in nanoseconds; NULL: CLOCK_MONOTONIC again. Not while
- * another thread uses the library. */
+/* Replaces the clock that decides when free memory goes back and grace periods end, in nanoseconds. NULL: CLOCK_MONOTONIC again. Not
+ * while another thread uses the library. */
 void sy_platform_set_clock(uint64_t (*clock)(void));
 
-/* How often the calling thread has found a lock of the library taken, since it began. */
+/* How often the calling thread has found a lock of the library taken, since the thread began. */
 uint64_t sy_platform_lock_waits(void);
 
 /* ---- Page allocator ------------------------------------------------------------------------------------------- */
 
 enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };
 
-/* What a page is used for. A descriptor that was never written reads SY_USE_PRETRACE: ungrown, or in use by the
- * environment since before the trace began; the zone's counters tell the two apart. */
+/* What a page is used for. A descriptor that was never written reads SY_USE_PRETRACE: the page is ungrown, or the environment has
+ * used it since before the trace began. The zone's counters tell how many there are of each. */
 enum sy_page_use {
 	SY_USE_PRETRACE,
 	SY_USE_FREE,        /* on a free list of its zone */
 	SY_USE_CPU_LIST,    /* free, on a per-CPU list */
 	SY_USE_SLAB,        /* in a slab of a heap */
 	SY_USE_LARGE,       /* in an allocation that went straight to pages */
-	SY_USE_ENVIRONMENT, /* held by somebody outside the heaps */
+	SY_USE_ENVIRONMENT, /* used by something other than heaps */
 	SY_USE_METADATA,    /* holds heaps, caches and other bookkeeping */
 	SY_USES
 };
@@ -121,10 +121,10 @@ struct sy_pages_config {
 	unsigned cpu_list_high;  /* pages on the per-CPU lists of one zone and slot at most; 0: Linux 6.1's rule */
 	bool cpu_lists;          /* false: no per-CPU lists */
 	bool huge_pages;         /* ask the source for the machine's large pages */
-	void *buffer;            /* all memory is from here, not from the source; one zone, which ends where the buffer does */
+	void *buffer;            /* all memory is from here, not from the source. There is one zone, which ends with the buffer. */
 	size_t buffer_bytes;
-	bool commit_growth;      /* memory is made usable when a zone grows, not when a heap first needs it: for zones that heaps
-	                          * have to themselves, which then give memory back before they are refused any */
+	bool commit_growth;      /* memory is made usable when a zone grows, not when a heap first needs it. For zones that only
+	                          * heaps use: these then give memory back before a request is refused */
 	uint64_t decay_ns;       /* nanoseconds after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 
@@ -153,7 +153,7 @@ struct sy_pages_counts {
 	uint64_t fallbacks;       /* fallback events since creation */
 	uint64_t fallbacks_changing_ownership;
 	uint64_t requests, failures; /* of blocks */
-	uint64_t rescued;         /* requests that would have failed, but for what heaps gave back when they were asked for it */
+	uint64_t rescued;         /* requests that succeeded only because heaps gave memory back when they were asked */
 	uint64_t committed_pages; /* memory taken from the source */
 };
 
@@ -167,22 +167,21 @@ const char *sy_pages_config_error(const struct sy_pages_config *);
 /* Gives everything back. All heaps on it must have been destroyed. */
 void sy_pages_destroy(struct sy_pages *);
 
-/* Takes 2^order pages for the environment: whatever is neither slab nor large allocation (page cache, stacks, user
- * memory). node: SY_ANY_NODE or a node. slot: 0 to slots - 1. NULL when there is no memory. Linux: alloc_pages(). */
+/* Takes 2^order pages for the environment, that is, all that is neither slab nor large allocation: page cache, stacks, user
+ * memory. node: SY_ANY_NODE or a node. slot: 0 to slots - 1. NULL when there is no memory. Linux: alloc_pages(). */
 struct sy_page *sy_pages_alloc(struct sy_pages *, unsigned slot, unsigned order, unsigned flags, int node);
 
 /* Gives back a block that sy_pages_alloc returned. Linux: __free_pages(). */
 void sy_pages_free(struct sy_pages *, unsigned slot, struct sy_page *);
 
-/* Starts a zone in the state that a kernel reported, in place of pristine memory: free_blocks as in /proc/pagetypeinfo,
- * pageblocks as at its end; everything else becomes pretrace pages: in environment use since before the trace began. Pages of
- * the zone beyond that many pageblocks are a hole at its end. Only on a page allocator that has served no request. False: the counts don't
- * fit the zone; it stays pristine. */
+/* Puts a pristine zone into the state that a kernel reported: free_blocks as in /proc/pagetypeinfo, pageblocks as at the end of
+ * that file. The environment uses all other pages, since before the trace. Pages beyond that many pageblocks are a hole at the
+ * zone's end. Only on a page allocator that has served no request. False: the counts don't fit the zone, which stays pristine. */
 bool sy_pages_populate(struct sy_pages *, unsigned zone, const uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS],
                        const uint64_t pageblocks[SY_MIGRATE_TYPES]);
 
-/* Frees 2^order pretrace pages (see sy_pages_populate): the block nearest to page frame near_page, or the nearest halves if no whole
- * block is left. False: no zone has that many. */
+/* Frees 2^order environment pages from before the trace (see sy_pages_populate): the block in use that is nearest to page frame
+ * near_page, or two halves where no whole block is left. False: no zone has that many. */
 bool sy_pages_free_pretrace(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
 
 /* Empties the per-CPU lists of a slot. Linux: drain_local_pages(). */
@@ -191,14 +190,15 @@ void sy_pages_drain(struct sy_pages *, unsigned slot);
 /* Returns the memory of whole free blocks of at least min_order to the source; pages returned. The blocks stay free. */
 uint64_t sy_pages_release(struct sy_pages *, unsigned min_order);
 
-/* Tells the state of each zone, and what was asked for since creation. At any time, from any thread: each zone is told as of
- * one moment, not all as of the same. Costs a look at each free list. Linux: /proc/buddyinfo, pagetypeinfo, zoneinfo. */
+/* Tells the state of each zone, and what was requested since creation. At any time, from any thread. The figures of one zone are of
+ * one moment; different zones may be of different moments. Costs a look at each free list. Linux: /proc/buddyinfo, pagetypeinfo,
+ * zoneinfo. */
 void sy_pages_count(struct sy_pages *, struct sy_pages_counts *);
 
-/* Called at every fallback event, with no lock held that the callee could need; NULL: none. */
+/* Has a function called at every fallback event, without a lock that it could need. NULL: none. */
 void sy_pages_on_fallback(struct sy_pages *, void (*fn)(void *context, const struct sy_fallback_event *), void *context);
 
-/* NULL, or the first invariant of the page allocator that does not hold. Walks every grown page. */
+/* Checks all invariants. NULL, or the first one that does not hold. Walks every grown page. */
 const char *sy_pages_check(struct sy_pages *);
 
 /* The page frame number of a page: one subtraction. Cannot fail. Linux: page_to_pfn(). */
@@ -216,14 +216,14 @@ struct sy_tunable {
 };
 #define SY_TUNABLE_AUTO INT64_MIN
 
-/* When a policy gives memory back that nobody uses. */
+/* When a policy gives unused memory back. */
 enum sy_giving { SY_GIVES_AT_ONCE, SY_GIVES_WHEN_ASKED, SY_GIVES_NEVER };
 
 struct sy_policy_description {
 	const char *name, *summary, *paper;
 	const struct sy_tunable *tunables;
 	unsigned tunable_count;
-	enum sy_giving gives; /* in heaps whose calls have slots */
+	enum sy_giving gives; /* of heaps whose calls have slots */
 };
 
 /* All policies, NULL-terminated. */
@@ -232,7 +232,7 @@ extern const struct sy_policy *const sy_policies[];
 /* The policy of this name, or NULL. */
 const struct sy_policy *sy_policy_find(const char *name);
 
-/* Tells what a policy is and what may be set of it; all of it is there as long as the program runs. */
+/* Describes a policy and its tunables. All texts and tables stay valid. */
 void sy_policy_describe(const struct sy_policy *, struct sy_policy_description *);
 
 struct sy_geometry {
@@ -251,21 +251,21 @@ enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 struct sy_sizing {
 	enum sy_classes classes;
 	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
-	bool exact_runs; /* large allocations take the pages that they need, not the whole block if that has more than 64 KiB */
-	size_t most;     /* larger requests are refused; 0: what the largest block holds. Of calls with slots only those that go straight
-	                  * to pages are */
+	bool exact_runs; /* large allocations take only the pages that they need, if the whole block has more than 64 KiB */
+	size_t most;     /* larger requests are refused; 0: the largest block's bytes. In calls with slots it holds only for requests that
+	                  * go straight to pages */
 };
 
 struct sy_heap_config {
 	const struct sy_policy *policy;
 	bool threads;              /* for calls without slots (sy_alloc, sy_malloc, …) from any thread; `slots` is not used */
-	bool concurrent;                /* slots are processors that work at once, and reach each other's state as the platform says */
-	unsigned cpus;             /* 0: as many as slots; else the slots from this one on are more of those CPUs, in the same order */
+	bool concurrent;           /* slots are processors that run at once, and reach each other's state as the platform defines */
+	unsigned cpus;             /* 0: one for each slot; else slot S belongs to CPU S modulo cpus, so a CPU may have several slots */
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of the policy's; start from sy_heap_defaults */
 	struct sy_sizing sizing;   /* how kmalloc rounds */
-	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: objects wait for the next tick */
+	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: until the next tick */
 };
 
 /* Fills a configuration with the policy's defaults, one slot, one node. */
@@ -276,11 +276,11 @@ struct sy_fault {
 	char text[400];
 };
 
-/* Fills a configuration as a spec says: a policy's name, and its tunables if any: slub:cpu_partial=8,min_partial=2. What it does
- * not name is default. False: see fault. Needs a C library below. */
+/* Fills a configuration from a spec: a policy's name, and tunables if any, as in slub:cpu_partial=8,min_partial=2. The others get
+ * their defaults. False: see fault. Needs a C library. */
 bool sy_spec_parse(struct sy_heap_config *, const char *spec, struct sy_fault *);
 
-/* Counters that the core keeps on slow paths only; read by anyone, written under the owner's rules. */
+/* Counters that the core keeps on slow paths only. */
 struct sy_heap_counters {
 	uint64_t slab_pages, large_pages, metadata_pages; /* held now */
 	uint64_t held_peak;      /* most slab_pages + large_pages at any time */
@@ -290,7 +290,7 @@ struct sy_heap_counters {
 	uint64_t page_failures;  /* of these, refused */
 	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
 	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
-	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
+	/* Words: any slot adds to them atomically, and small machines have atomic operations for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads */
 	size_t slow_frees;       /* frees that left the fast path; the same */
 	size_t large_live_bytes; /* bytes asked for in large allocations that live now; heaps of threads don't count them here */
@@ -300,11 +300,11 @@ struct sy_heap_counters {
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
 
-/* Destroys the heap, its caches and every object in them. Refused (false, nothing changed) from inside a constructor, a
- * destructor or a visitor of its walk, where the heap is one of threads. */
+/* Destroys the heap, its caches and every object in them. False: refused, and nothing changed. A heap of threads refuses it inside a
+ * constructor, a destructor or a visitor of its walk. */
 bool sy_heap_destroy(struct sy_heap *);
 
-/* The policy that a heap was made with, and how its general allocation rounds. */
+/* A heap's policy, and how its general allocation rounds. */
 const struct sy_policy *sy_heap_policy(const struct sy_heap *);
 const struct sy_sizing *sy_heap_sizing(const struct sy_heap *);
 
@@ -317,19 +317,18 @@ void sy_kfree(struct sy_heap *heap, unsigned slot, void *object);
 /* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
 size_t sy_usable_size(struct sy_heap *, const void *object);
 
-/* Lets time pass up to now: frees what waited for a grace period that is over, and lets the policy do what it does
- * periodically. Two loads when nothing waits and the policy has no such work. A heap of threads does so by itself, now and then
- * when it is used. */
+/* To be called periodically: frees what waited for a grace period that has ended, and does the policy's periodic work. Two loads when
+ * there is nothing to do. A heap of threads does so by itself, now and then when it is used. */
 void sy_heap_tick(struct sy_heap *heap);
 
-/* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
+/* Gives back every slab that holds no object, those in per-CPU state included. Returns the pages given back. */
 uint64_t sy_heap_shrink(struct sy_heap *);
 
-/* The same, what waited for a grace period that is over included, and then all free memory goes back to the operating system, at
- * once; bytes that did. */
+/* Frees what waited for a grace period that has ended, shrinks the heap, and gives all free memory back to the operating system at
+ * once. Returns the bytes given back. */
 uint64_t sy_heap_trim(struct sy_heap *);
 
-/* NULL, or the first invariant of the heap that does not hold, with its page accounting. */
+/* Checks all invariants of the heap and its page accounting. NULL, or the first one that does not hold. */
 const char *sy_heap_check(struct sy_heap *);
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -350,8 +349,8 @@ struct sy_cache_config {
 	unsigned flags;      /* enum sy_cache_flags */
 	void (*constructor)(void *object, size_t size); /* or NULL. Neither may call into a heap. */
 	void (*destructor)(void *object, size_t size);  /* or NULL */
-	const struct sy_page_supplier *supplier; /* NULL: the page allocator. Else it outlives the cache, whose objects only
-	                                          * sy_cache_free takes back. */
+	const struct sy_page_supplier *supplier; /* NULL: the page allocator. A supplier outlives the cache. Its objects are freed by
+	                                          * sy_cache_free only. */
 };
 
 struct sy_cache_counts {
@@ -361,21 +360,21 @@ struct sy_cache_counts {
 	uint64_t objects_in_use;  /* held by the client */
 	uint64_t objects_cached;  /* free, kept in per-CPU state */
 	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
-	uint64_t idle_slabs;      /* of the empty ones, those that the policy keeps apart: /proc/slabinfo counts the rest as active */
-	uint64_t objects_shared;  /* of those cached, in the arrays that the CPUs of a node share (<sharedavail>) */
-	/* Fixed at creation; 0: the policy has no such thing. A slab may be smaller where memory is short. */
+	uint64_t idle_slabs;      /* empty slabs on a list of their own; /proc/slabinfo counts all other slabs as active */
+	uint64_t objects_shared;  /* cached objects in the arrays that the CPUs of a node share (<sharedavail>) */
+	/* Fixed at creation; 0: the policy has none. A slab may be smaller than this where memory is short. */
 	uint32_t slab_objects, slab_pages; /* of a slab; 0: caches share their pages */
 	uint32_t limit, batchcount, shared; /* of per-CPU queues, in the sense of slabinfo's tunables */
 };
 
-/* What a cache is. One that several have created by merging has the name of its first creation. */
+/* A description of a cache. A merged cache has the name of its first creation. */
 struct sy_cache_description {
 	const char *name;     /* there as long as the cache is */
 	uint32_t object_size; /* bytes that the client may use */
 	uint32_t size;        /* bytes from one object to the next */
 	uint32_t align;       /* bytes */
 	uint32_t flags;       /* enum sy_cache_flags */
-	uint32_t users;       /* how many creations share it */
+	uint32_t users;       /* creations that share it by merging */
 };
 
 /* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page, a supplier
@@ -383,97 +382,99 @@ struct sy_cache_description {
  * Linux: kmem_cache_create(). */
 struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config *);
 
-/* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */
+/* Destroys a cache without objects. False: objects are in use, and nothing changed; *alive, if not NULL, is their number. */
 bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
 
-/* An object, constructed if the cache has a constructor. Node is SY_ANY_NODE or a memory node. NULL: no memory. Costs what the
- * policy costs, and two jumps. Linux: kmem_cache_alloc_node(). */
+/* Allocates an object, constructed if the cache has a constructor. node: SY_ANY_NODE or a memory node. NULL: no memory. Costs two
+ * jumps and what the policy costs. Linux: kmem_cache_alloc_node(). */
 void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node);
 
-/* Gives an object, not NULL, back to the cache that it is from, in constructed state if that has a constructor; on any slot.
- * Costs what the policy costs. Linux: kmem_cache_free(). */
+/* Frees an object, not NULL, to the cache that it was allocated from, on any slot. If the cache has a constructor, the object must be
+ * in constructed state. Costs what the policy costs. Linux: kmem_cache_free(). */
 void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object);
 
-/* Gives back every slab of the cache that holds no object, in per-CPU state too; pages given back. Linux: kmem_cache_shrink(). */
+/* Gives back every slab of the cache that holds no object, those in per-CPU state included. Returns the pages given back. Linux:
+ * kmem_cache_shrink(). */
 uint64_t sy_cache_shrink(struct sy_cache *);
 
-/* Tells what a cache is. */
+/* Describes a cache. */
 void sy_cache_describe(const struct sy_cache *, struct sy_cache_description *);
 
-/* Tells how many slabs and objects there are: in use, and free in whose keeping. Linux: a line of /proc/slabinfo. */
+/* Counts a cache's slabs and objects. Linux: a line of /proc/slabinfo. */
 void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
 
 /* ---- Heaps of threads ----------------------------------------------------------------------------------------- */
 
-/* Bytes of address space of which a heap has fewer: its pages have numbers of 32 bits. */
+/* A heap has fewer bytes of address space than this, because its pages have 32-bit numbers. */
 #define SY_HEAP_ADDRESSES (sizeof(void *) > 4 ? (uint64_t)1 << 44 : (uint64_t)1 << 30)
 
-/* All zero, or NULL in place of them: what suits most programs. */
+/* All zero, or NULL in place of them, suits most programs. */
 struct sy_heap_options {
-	size_t reserve;     /* bytes of address space, which cost nothing, less than SY_HEAP_ADDRESSES; 0: twice the machine's memory, or
+	size_t reserve;     /* bytes of address space, less than SY_HEAP_ADDRESSES. They cost nothing. 0: twice the machine's memory, or
 	                     * less if that is refused, but no less than the limit */
-	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0, or more than is reserved: all that is reserved */
-	void *buffer;       /* all memory for objects is from here, in place of the operating system's; it outlives the heap. What threads have of
-	                     * caches (a page of each thread in 2 MiB of addresses) and yard's table of pages (8 bytes for each) are not. */
+	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0, or more than `reserve`: all that is
+	                     * reserved */
+	void *buffer;       /* all memory for objects is from here, not from the operating system. The buffer outlives the heap. Threads'
+	                     * parts of caches (a page of each thread, in 2 MiB of addresses) and yard's table of pages (8 bytes a page) are
+	                     * still the operating system's. */
 	size_t buffer_bytes;
-	bool huge_pages;    /* have large pages from the start, and memory come and go in such; without it, only what the heap grows by beyond 32 MiB is asked for so */
-	bool keep;          /* free memory goes back only by sy_heap_trim */
-	uint64_t decay_ns;  /* for how long memory must have been free to go back by itself; 0: a tenth of a second */
-	uint64_t grace_ns;  /* length of an RCU grace period; 0: objects wait for the next tick; UINT64_MAX: for ever */
+	bool huge_pages;    /* take and give back memory in large pages; false: only take them, for growth beyond 32 MiB */
+	bool keep;          /* free memory goes back to the operating system only by sy_heap_trim */
+	uint64_t decay_ns;  /* nanoseconds after which free memory goes back by itself; 0: a tenth of a second */
+	uint64_t grace_ns;  /* length of an RCU grace period in nanoseconds; 0: until the next tick; UINT64_MAX: for ever */
 	struct sy_sizing sizing; /* how general allocation rounds */
 };
 
 /*
- * A heap that every thread of the program may use, by the calls without slots, with a page allocator of its own. spec: as for
- * sy_spec_parse, "slub" or "slub:cpu_partial=8"; NULL: the default policy, sy_policies[0]. NULL: impossible or no memory; *error (unless error is NULL) is then a line for
- * the user, which the next refused sy_heap_open overwrites.
+ * Opens a heap that every thread of the program may use, by the calls without slots. It has a page allocator of its own. spec: as
+ * for sy_spec_parse, "slub" or "slub:cpu_partial=8"; NULL: the default policy, sy_policies[0]. NULL is returned where the request
+ * is impossible or there is no memory. *error (unless error is NULL) is then a line for the user, which the next refused
+ * sy_heap_open overwrites.
  *
- * Thread safety of everything that takes such a heap or one of its caches: any thread, at any time, but for destroying what
- * others still use. sy_cache_destroy, sy_cache_shrink, sy_cache_count, sy_heap_shrink, sy_heap_trim and sy_heap_check
- * hold up all other threads' calls while they work. Threads may come and go, and fork. The functions that take a
- * slot are not for such heaps.
+ * Thread safety: any thread may call any function without a slot on such a heap and its caches at any time, but nobody may destroy
+ * what others still use. sy_cache_destroy, sy_cache_shrink, sy_cache_count, sy_heap_shrink, sy_heap_trim and sy_heap_check
+ * delay all other threads' calls while they run. Threads may come and go, and fork. The functions that take a slot are not for
+ * such heaps.
  */
 struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *, const char **error);
 
-/* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing, nor does a call from
- * inside a constructor, a destructor or a visitor of its walk. */
+/* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing. A call from inside a
+ * constructor, a destructor or a visitor of its walk does nothing either. */
 void sy_heap_close(struct sy_heap *);
 
 /* ---- Calls without slots -------------------------------------------------------------------------------------- */
 
 /*
- * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
- * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
- * does nothing. Costs by policy: docs/cost.md; a hot pair under yard is a few instructions on the thread's own slot, without a
- * lock or an atomic read-modify-write. Not from signal handlers; nor from constructors and destructors, where they return NULL
- * or leave the object alone.
+ * On a heap of threads (sy_heap_open, or sy_heap_config.threads) any thread may call these at any time. On any other heap they are
+ * calls on slot 0. Any thread may free an object, whichever thread allocated it. NULL: no memory; freeing NULL does nothing. Costs
+ * by policy: docs/cost.md. A hot pair under yard takes a few instructions on the thread's own slot, without a lock or an atomic
+ * read-modify-write. Not from signal handlers. In constructors and destructors these calls return NULL, or leave the object alone.
  */
 void *sy_alloc(struct sy_cache *, unsigned flags);
 void sy_free(struct sy_cache *, void *object);
 void *sy_malloc(struct sy_heap *, size_t size, unsigned flags);
 void sy_mfree(struct sy_heap *, void *object);
 
-/* Many objects in one call; how many there was memory for, which are objects[0] and so on. NULLs are passed over by the
- * free. */
+/* Many objects in one call. Returns how many there was memory for: objects[0] and so on. The free ignores NULLs. */
 unsigned sy_alloc_bulk(struct sy_cache *, unsigned flags, unsigned count, void **objects);
 void sy_free_bulk(struct sy_cache *, unsigned count, void **objects);
 
 /* ---- Looking inside a heap ------------------------------------------------------------------------------------ */
 
-/* What a part of a slab is. A free one is in exactly one of the three places that say so. */
+/* The state of a part of a slab. A free part is in exactly one of the states FREE, SLOT and NODE. */
 enum sy_part_state {
-	SY_PART_USED,        /* held by the client; or freed and waiting for a grace period, of which the slab has no mark */
-	SY_PART_FREE,        /* free in its slab */
-	SY_PART_SLOT,        /* free, on a list of a CPU slot's */
-	SY_PART_NODE,        /* free, on a list of a memory node's that is none of its slabs */
-	SY_PART_WAITING,     /* free as soon as a grace period has passed, with all of its slab */
+	SY_PART_USED,        /* held by the client; or freed and waiting for a grace period, where the slab does not show that */
+	SY_PART_FREE,        /* free, on its slab's own list */
+	SY_PART_SLOT,        /* free, on a list of a CPU slot */
+	SY_PART_NODE,        /* free, on a list of objects of a memory node */
+	SY_PART_WAITING,     /* free after a grace period, with all of its slab */
 	SY_PART_BOOKKEEPING, /* the policy's own */
 	SY_PART_COLOUR,      /* left out at the start, so that the objects of different slabs fall on different cache lines */
-	SY_PART_UNUSED,      /* room that no object uses; of a large allocation, what was not asked for (its client may use it) */
+	SY_PART_UNUSED,      /* room that no object uses; in a large allocation, what was not asked for (its client may use it) */
 	SY_PART_STATES
 };
 
-/* Whose list something is on. */
+/* The owner of a list. */
 enum sy_owner { SY_OWNER_NONE, SY_OWNER_SLOT, SY_OWNER_NODE };
 
 /* A slab or large allocation, as a walk sees it. */
@@ -484,7 +485,7 @@ struct sy_slab {
 	unsigned node;         /* memory node; 0 of a supplier's */
 	bool large;            /* a large allocation */
 	const struct sy_cache *cache; /* NULL: a large allocation, or the policy's slabs hold objects of any cache */
-	const char *list;      /* what the policy keeps it as, in the policy's words ("partial"); never NULL */
+	const char *list;      /* the list that it is on, in the policy's words ("partial"); never NULL */
 	enum sy_owner owner_kind; /* of that list */
 	unsigned owner;        /* slot or node */
 	uint64_t place;        /* on that list, from 0; 0 where the order means nothing */
@@ -494,11 +495,11 @@ struct sy_slab {
 struct sy_part {
 	size_t offset, bytes;  /* from the slab's start */
 	enum sy_part_state state;
-	bool is_object;        /* an object or block in or out of use; false: of what is in use nothing tells how many objects it is */
-	const char *list;      /* of a free one, the list that it is on, in the policy's words; NULL: none, or not a free one */
+	bool is_object;        /* one object or block, used or free; false: no object, or used memory with an unknown number of objects */
+	const char *list;      /* of a free part: the list that it is on, in the policy's words; NULL: none, or not free */
 	unsigned owner;        /* SY_PART_SLOT: which slot's; SY_PART_NODE: which node's */
 	uint64_t place;        /* on that list: 0 is handed out first; in a tree, how far below the root */
-	unsigned lists;        /* how often it is on lists; more than once: the heap is corrupt (freed twice, or written to when free) */
+	unsigned lists;        /* how often it is on lists; above 1 the heap is corrupt (freed twice, or written to after its free) */
 };
 
 struct sy_visitor {
@@ -507,16 +508,16 @@ struct sy_visitor {
 	/* Its next part. They come in order of offset, and cover the slab without a gap. False ends the walk. */
 	bool (*part)(void *context, const struct sy_slab *, const struct sy_part *);
 	void *context;
-	/* Before all slabs, each cache in order of creation, those without slabs too. False ends the walk; NULL: they are not
+	/* Each cache in order of creation, those without slabs too, before all slabs. False ends the walk; NULL: caches are not
 	 * shown. */
 	bool (*cache)(void *context, const struct sy_cache *);
 };
 
-/* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order in
- * which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack are.
- * Nobody else may use the heap meanwhile (a heap of threads sees to that itself); the visitor may read all of it, but for links
- * of free objects, and change nothing. A walk of a corrupt heap ends as well. The cost is that of the pages in existence, and
- * for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
+/* Shows a visitor all slabs and large allocations of a heap and their parts, in order of address. Slabs of suppliers come last, in
+ * the order of their caches' lists. False: the visitor ended the walk. It takes no memory, but 3 KiB of stack. Nobody else may use
+ * the heap meanwhile; a heap of threads ensures that itself. The visitor may read all of the heap except the links of free
+ * objects, and must not change anything. The walk of a corrupt heap ends too. It costs a look at all pages, and for each slab a look
+ * at its cache's lists. Linux: what slabinfo, crash and drgn show. */
 bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 
 #pragma GCC visibility pop

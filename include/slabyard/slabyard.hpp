@@ -138,9 +138,9 @@ private:
 /* ---- std::pmr ------------------------------------------------------------------------------------------------- */
 
 /*
- * Requests that the heap cannot serve for their size (a block of SY_MAX_ORDER, 4 MiB, is its largest) go upstream;
- * std::pmr::null_memory_resource() there bounds all to the heap. For an alignment beyond the heap's own an object is taken
- * that is larger by so much, with a pointer to its start before the aligned place.
+ * Requests that are too large for the heap (its largest block has 4 MiB, SY_MAX_ORDER) go upstream. With
+ * std::pmr::null_memory_resource() as upstream they fail. For an alignment beyond the heap's own, the object is larger by that
+ * alignment, and a pointer to its start stands before the aligned place.
  */
 class memory_resource : public std::pmr::memory_resource {
 public:
@@ -216,7 +216,7 @@ private:
 
 /* ---- Caches of constructed objects ---------------------------------------------------------------------------- */
 
-/* What object_cache does to an object that is given back: nothing, as its holder has left it as good as new. */
+/* The default of object_cache does nothing to a freed object: its holder has left it in the constructed state. */
 struct leave_as_is {
 	template <typename T> void operator()(T &) const noexcept
 	{
@@ -224,9 +224,9 @@ struct leave_as_is {
 };
 
 /*
- * Objects are constructed when their memory comes and destroyed when it goes, not each time that one is taken and given back.
- * So whoever gives one back must leave it in the state that the constructor makes, or Reset(object) restores that state. T's
- * constructor must not throw; neither it nor the destructor may use any slabyard heap.
+ * Objects are constructed when their slab is made and destroyed when it goes, not at each allocation and free. So whoever frees an
+ * object must leave it in the state that the constructor makes, or Reset(object) restores that state. T's constructor must not
+ * throw. Neither constructor nor destructor may use any slabyard heap.
  */
 template <typename T, typename Reset = leave_as_is> class object_cache {
 	static_assert(std::is_nothrow_default_constructible_v<T>, "objects of a cache are constructed where nothing can be thrown: declare T() noexcept");
@@ -352,8 +352,8 @@ private:
 /* ---- Containers ----------------------------------------------------------------------------------------------- */
 
 /*
- * The caches behind cache_allocator, one for each size and alignment of object, made when it is first needed. They are in a
- * list that only grows, so it is read without a lock; making one takes the lock.
+ * The caches behind cache_allocator: one for each size and alignment, made when it is first needed. Their list only grows, so it is
+ * read without a lock. Making a cache takes the lock.
  */
 class cache_pool {
 public:
@@ -489,7 +489,7 @@ public:
 			pool_->arrays().deallocate(object, count * sizeof(T), alignof(T));
 			return;
 		}
-		if (!cache_) /* there is one, as there is an object from it; so nothing is made and nothing thrown */
+		if (!cache_) /* the pool has the cache, because there is an object from it. So nothing is made and nothing thrown. */
 			cache_ = pool_->cache(sizeof(T), alignof(T));
 		sy_free(cache_, object);
 	}

@@ -1,15 +1,14 @@
 /*
  * dlopen, without RTLD_DEEPBIND: in the library for LD_PRELOAD only.
  *
- * What is opened with that flag looks for each name in itself and in what it depends on before it looks in the program, and so finds
- * malloc in the C library, whatever is preloaded. As soon as it frees what the program allocated, or the program what it did,
- * an object is another allocator's, and the program ends. PHP opens all its extensions so. Who preloads a malloc wants it
- * everywhere; hence the flag is left out. What else it is for, to have two versions of a library in one program, is lost:
- * names are found as they are without the flag, as most programs on most systems have them.
+ * A library that is opened with that flag looks up names in itself and its dependencies before it looks in the program. So it
+ * finds malloc in the C library, whatever is preloaded. As soon as the library frees an object of the program, or the other way
+ * round, the object is another allocator's and the program ends. PHP opens all its extensions so. Whoever preloads a malloc
+ * wants it everywhere, hence the flag is dropped. Lost is what else it is for: two versions of a library in one program.
  *
- * The C library looks at where dlopen was called from, for the search path (RUNPATH) of the caller. So its function is jumped to,
- * with the caller's return address on top of the stack, as compilers do with a call that is the last thing done. Built without
- * optimization it is called, and the caller's search path is not seen.
+ * The C library looks at its return address to find the caller's search path (RUNPATH). So its dlopen must be jumped to, with the
+ * caller's return address on top of the stack; compilers do so with a last call when they optimise. Without optimisation the
+ * caller's search path is not seen.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
 /*
- * The C++ runtime of a program that has opened it itself (dlopen): in the library for LD_PRELOAD only.
+ * The C++ runtime of a program that has opened it by dlopen: in the library for LD_PRELOAD only.
  *
- * A program in C may open a library in C++, and its runtime with it. What malloc/cxx.c refers to weakly was sought when the
- * program began, and not found, so it is asked for when it is needed: in what everybody sees, and then, as plugins are mostly
- * opened for themselves, in the runtimes that there are, by name. Nothing is loaded that is not there already, and who needs a
- * runtime holds it: it stays.
+ * A C program may open a C++ library, and its runtime with it. The weak references of malloc/cxx.c were resolved when the program
+ * began, and found nothing. So the symbols are looked up when they are needed: among the global symbols, and then in the runtimes
+ * by name, because plugins mostly open theirs locally. Only libraries that are loaded already are considered. Whoever needs a
+ * runtime keeps it loaded.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT, RTLD_NOLOAD */
 #include "../parts.h"

@@ -1,30 +1,30 @@
 /*
- * What an allocator costs inside a kernel: measured at boot, where the parameter slabyard.bench=1 asks for it.
+ * What an allocator costs inside a kernel: a benchmark at boot, where the parameter slabyard.bench=1 asks for it.
  *
- * The file is built into every kernel of the lab, those on Linux's own allocators too, so that all are measured by the same
+ * The file is built into every kernel of the lab, those on Linux's own allocators too, so all are measured by the same
  * instructions. It knows an allocator by the kernel's interface alone. Two interfaces are measured, a cache of objects of one
  * size (kmem_cache_alloc and kmem_cache_free) and kmalloc with a size that the compiler doesn't know, in four patterns:
  *
  *     pair      an object is allocated and freed at once, PAIRS times: the hot path, nothing else
- *     order     OBJECTS objects are allocated, then freed in the order in which they came
+ *     order     OBJECTS objects are allocated, then freed in the order of their allocation
  *     reverse   the same, the last one freed first
  *     shuffled  the same, in an order drawn once, the same in every kernel
  *
- * One round runs a pattern once between two readings of the processor's time stamp counter. Rounds are repeated until they have
- * taken BUDGET cycles, MOST times at most, FEWEST at least, so that an allocator whose searches are long is measured in bounded
- * time too. WARM rounds before them are thrown away: they bring the slabs. An interrupt, or a host that was busy, falls into few
- * rounds and so leaves the median alone.
+ * One round runs a pattern between two readings of the processor's time stamp counter. Rounds repeat until they have taken BUDGET
+ * cycles, at least FEWEST and at most MOST times, so that an allocator with long searches is measured in bounded time too. WARM
+ * rounds before them bring the slabs and are not counted. An interrupt or a busy host spoils few rounds, and not the median.
  *
- * It runs as the last of the initcalls, with interrupts on, on one CPU, when no program runs yet. Each measurement is a line of
- * the kernel's log, all in tenths of a cycle for one allocation and its free:
+ * It runs as the last initcall, with interrupts on, on one CPU, before any program runs. Each measurement is a line of the
+ * kernel's log, in tenths of a cycle for one allocation and its free:
  *
  *     slabyard.bench: INTERFACE PATTERN SIZE MEDIAN TENTH NINETIETH ALLOCATION ROUNDS
  *
- * median, 10% and 90% quantile over the rounds, and the median of the allocation's part (0 for pairs, which are not divided). A
- * kernel should be booted with slab_nomerge, else the caches here are those of kmalloc, with other people's objects in their
- * slabs. Before it ends, a cache whose slabs wait for a grace period (SLAB_TYPESAFE_BY_RCU) is used and destroyed, and waited
- * for: an allocator that gets this wrong ends the kernel here. "slabyard.bench: done" is the last line; a measurement that
- * found no memory is a line that says so, and has no figures.
+ * These are the median, the 10% and 90% quantiles over the rounds, and the median of the allocation's part (0 for pairs, which
+ * are not divided). Boot with slab_nomerge: otherwise the caches here are merged with those of kmalloc, whose slabs have other
+ * people's objects. A measurement without memory is a line that says so. "slabyard.bench: done" is the last line.
+ *
+ * At the end a cache of type SLAB_TYPESAFE_BY_RCU is used, destroyed and waited for. An allocator that gets this wrong crashes
+ * the kernel here.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -66,7 +66,7 @@ static bool wanted;
 #define MODULE_PARAM_PREFIX "slabyard."
 module_param_named(bench, wanted, bool, 0444);
 
-/* The counter itself: get_cycles() is zero in a user-mode kernel. What stands before has been done by then. */
+/* Reads the counter itself, because get_cycles() is zero in a user-mode kernel. The fences let earlier instructions end first. */
 static __always_inline u64 now(void)
 {
 	u32 low, high;
@@ -75,76 +75,74 @@ static __always_inline u64 now(void)
 	return (u64)high << 32 | low;
 }
 
-static noinline bool pairs_of_cache(const struct subject *subject, const u16 *order, u64 *allocation, u64 *whole)
+/* Objects of the subject. Inlined into each of the rounds below, where the compiler knows whether there is a cache. */
+static __always_inline void *get(const struct subject *subject, bool of_cache)
+{
+	return of_cache ? kmem_cache_alloc(subject->cache, GFP_KERNEL) : kmalloc(subject->size, GFP_KERNEL);
+}
+
+static __always_inline void put(const struct subject *subject, bool of_cache, void *object)
+{
+	if (of_cache)
+		kmem_cache_free(subject->cache, object);
+	else
+		kfree(object);
+}
+
+static __always_inline bool pairs(const struct subject *subject, bool of_cache, u64 *allocation, u64 *whole)
 {
 	u64 start = now();
 
 	for (u32 i = 0; i < PAIRS; i++) {
-		void *object = kmem_cache_alloc(subject->cache, GFP_KERNEL);
+		void *object = get(subject, of_cache);
 
 		if (unlikely(!object))
 			return false;
-		kmem_cache_free(subject->cache, object);
+		put(subject, of_cache, object);
 	}
 	*whole = now() - start;
 	*allocation = 0;
 	return true;
+}
+
+static __always_inline bool batch(const struct subject *subject, bool of_cache, const u16 *order, u64 *allocation, u64 *whole)
+{
+	u64 start = now(), between;
+	u32 count = 0;
+
+	while (count < OBJECTS && (objects[count] = get(subject, of_cache)))
+		count++;
+	between = now();
+	if (unlikely(count < OBJECTS)) {
+		while (count)
+			put(subject, of_cache, objects[--count]);
+		return false;
+	}
+	for (u32 i = 0; i < OBJECTS; i++)
+		put(subject, of_cache, objects[order[i]]);
+	*whole = now() - start;
+	*allocation = between - start;
+	return true;
+}
+
+static noinline bool pairs_of_cache(const struct subject *subject, const u16 *order, u64 *allocation, u64 *whole)
+{
+	return pairs(subject, true, allocation, whole);
 }
 
 static noinline bool pairs_of_kmalloc(const struct subject *subject, const u16 *order, u64 *allocation, u64 *whole)
 {
-	u64 start = now();
-
-	for (u32 i = 0; i < PAIRS; i++) {
-		void *object = kmalloc(subject->size, GFP_KERNEL);
-
-		if (unlikely(!object))
-			return false;
-		kfree(object);
-	}
-	*whole = now() - start;
-	*allocation = 0;
-	return true;
+	return pairs(subject, false, allocation, whole);
 }
 
 static noinline bool batch_of_cache(const struct subject *subject, const u16 *order, u64 *allocation, u64 *whole)
 {
-	u64 start = now(), between;
-	u32 count = 0;
-
-	while (count < OBJECTS && (objects[count] = kmem_cache_alloc(subject->cache, GFP_KERNEL)))
-		count++;
-	between = now();
-	if (unlikely(count < OBJECTS)) {
-		while (count)
-			kmem_cache_free(subject->cache, objects[--count]);
-		return false;
-	}
-	for (u32 i = 0; i < OBJECTS; i++)
-		kmem_cache_free(subject->cache, objects[order[i]]);
-	*whole = now() - start;
-	*allocation = between - start;
-	return true;
+	return batch(subject, true, order, allocation, whole);
 }
 
 static noinline bool batch_of_kmalloc(const struct subject *subject, const u16 *order, u64 *allocation, u64 *whole)
 {
-	u64 start = now(), between;
-	u32 count = 0;
-
-	while (count < OBJECTS && (objects[count] = kmalloc(subject->size, GFP_KERNEL)))
-		count++;
-	between = now();
-	if (unlikely(count < OBJECTS)) {
-		while (count)
-			kfree(objects[--count]);
-		return false;
-	}
-	for (u32 i = 0; i < OBJECTS; i++)
-		kfree(objects[order[i]]);
-	*whole = now() - start;
-	*allocation = between - start;
-	return true;
+	return batch(subject, false, order, allocation, whole);
 }
 
 static const struct pattern patterns[] = {
@@ -210,7 +208,8 @@ static void __init draw_orders(void)
 	}
 }
 
-/* The kernel releases the cache in a work item, a grace period after this. What that leaves to RCU ends in the one behind it. */
+/* The kernel releases the cache in a work item, a grace period after its destruction. So this waits for the work item, and then
+ * for the callbacks that it leaves to RCU. */
 static void __init end_typesafe_cache(void)
 {
 	struct kmem_cache *cache = kmem_cache_create("slabyard-bench-typesafe", 192, 0, SLAB_TYPESAFE_BY_RCU, NULL);

@@ -1,18 +1,18 @@
 /*
- * Which heap a kernel has, and what drives it besides calls.
+ * The kernel's heap: its creation at boot, and what drives it besides calls.
  *
- * Boot. `slabyard=POLICY:TUNABLE=VALUE,…` on the command line names the policy; it is read before the first allocation. A spec
- * that makes no sense is told in the log, and SLUB (the default) serves: a kernel without an allocator could not say what is wrong.
+ * Boot. `slabyard=POLICY:TUNABLE=VALUE,…` on the command line names the policy. It is read before the first allocation. A spec that
+ * makes no sense is reported in the log, and the default serves: a kernel without an allocator could not say what is wrong.
  *
- * Time. Policies that visit each slot from time to time (SLAB, SLQB) say whose visit is due next and when (sy_heap.tick_slot,
- * tick_due): a work item runs on that CPU then, and again on the next. Where CPUs are off, their visits find nothing to do and
- * are made anywhere.
+ * Time. Policies with periodic work for each slot (SLAB, SLQB) say which slot is due next and when (sy_heap.tick_slot, tick_due). A
+ * work item then runs on that slot's CPU, and again for the next one. If the CPU is off, its slot is empty, so the work may run on
+ * any CPU.
  *
- * Pressure. A shrinker has every CPU give back what its slot and its node's lists can spare, at most PRESSURE_PERIOD often: the
- * CPU that reclaims does so at once, the others by work items. It counts as one that always has a little, as what empty slabs
- * hold is known only by looking.
+ * Pressure. A shrinker has every CPU give back what its slots and its node's lists can spare, at most once in PRESSURE_PERIOD. The
+ * reclaiming CPU does so at once, the others by work items. The shrinker always offers a few pages: only a look would tell how
+ * much empty slabs hold.
  *
- * A CPU that has gone offline has its slots emptied by another, before anybody else can.
+ * When a CPU has gone offline, another one drains its slots before anybody else can use them.
  */
 #include "port.h"
 
@@ -106,7 +106,7 @@ static bool __init read_spec(struct sy_heap_config *config, const char *text)
 	return true;
 }
 
-/* A node may have CPUs and no memory: its slots count as the nearest one's that has. */
+/* The node itself, or, if it has CPUs but no memory, the nearest one that has. */
 static int __init nearest_memory(int node)
 {
 	int nearest = node_state(node, N_NORMAL_MEMORY) ? node : first_node(node_states[N_NORMAL_MEMORY]), other;
@@ -190,7 +190,7 @@ static uint64_t give_at_once(struct sy_heap *heap, sy__giver giver)
 	return pages;
 }
 
-/* False: there are not so many caches. */
+/* Has the cache with this number give pages back. False: there are not so many caches. */
 static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint64_t *pages)
 {
 	struct sy_list *at;
@@ -216,10 +216,10 @@ static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint
 	return there;
 }
 
-/* What this CPU's slot and the nodes' lists can spare; of the next cache that of the CPU on which the task is by then.
- * Interrupts, and other CPUs that give, wait for one cache at most, as they do in Linux's own shrinking; a log has it as one
- * call, which it then is. A cache that comes or goes meanwhile may have another passed over. */
-static uint64_t give_here(void)
+/* Gives back what this CPU's slots and the nodes' lists can spare, cache by cache. The task may move to another CPU in between.
+ * Interrupts and other CPUs wait for one cache at most, as in Linux's own shrinking. With a log it is one call, as the log has it. If
+ * a cache is created or destroyed meanwhile, another one may be skipped. */
+static uint64_t give_on_this_cpu(void)
 {
 	struct sy_heap *heap = sy__linux_heap;
 	sy__giver giver = heap->policy->reap ? heap->policy->reap : heap->policy->shrink;
@@ -235,7 +235,7 @@ static uint64_t give_here(void)
 
 static void give_on_cpu(struct work_struct *work)
 {
-	give_here();
+	give_on_this_cpu();
 }
 
 static unsigned long offer(struct shrinker *shrinker, struct shrink_control *control)
@@ -253,7 +253,7 @@ static unsigned long give(struct shrinker *shrinker, struct shrink_control *cont
 	for_each_online_cpu(cpu)
 		if (cpu != raw_smp_processor_id())
 			queue_work_on(cpu, system_wq, per_cpu_ptr(&pressure_work, cpu));
-	return give_here();
+	return give_on_this_cpu();
 }
 
 static struct shrinker shrinker = { .count_objects = offer, .scan_objects = give, .seeks = DEFAULT_SEEKS };

@@ -1,8 +1,8 @@
 /*
- * Ahead of mm/slab_common.c: the flags that a cache keeps.
+ * Included ahead of mm/slab_common.c: the flags that a cache keeps.
  *
- * With CONFIG_SLOB the kernel strips a cache's flags down to what Linux's own SLOB understands before the allocator sees them.
- * The adapter understands all that SLAB does.
+ * With CONFIG_SLOB the kernel removes the flags that Linux's own SLOB does not know before the allocator sees them. The port knows
+ * all that SLAB knows.
  */
 #ifndef SY_LINUX_CACHE_FLAGS_H
 #define SY_LINUX_CACHE_FLAGS_H

@@ -1,8 +1,8 @@
 /*
  * /proc/slabyard_check: whether every invariant of the heap holds, in a running kernel.
  *
- * Reading it walks over all pages and slabs while the other CPUs wait, by the policy's own check, and says `sound` or which
- * invariant is broken. It takes a moment in which nothing else runs: for tests.
+ * Reading it runs the policy's own check, which walks all pages and slabs while the other CPUs wait. It says `sound`, or which
+ * invariant is broken. Nothing else runs meanwhile, so it is for tests.
  */
 #include "port.h"
 

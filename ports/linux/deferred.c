@@ -1,10 +1,11 @@
 /*
  * The deferred queue (core/deferred.h) by the kernel's RCU.
  *
- * An entry of the core's has the size of a kernel's rcu_head and lies where one may lie, so waiting for a grace period is
- * call_rcu on the entry itself, and its end is a callback, in a softirq. The queue can't be searched. It needn't be: an
- * RCU-typesafe cache gives all its slabs up, then waits for all callbacks, then is destroyed (slob.c), so that its end finds
- * none of its entries and adds none.
+ * An entry of the core has the size of a kernel's rcu_head and lies where one may lie. So to wait for a grace period is call_rcu on
+ * the entry itself, and the end is a callback in a softirq.
+ *
+ * The queue can't be searched, and needn't be. A SLAB_TYPESAFE_BY_RCU cache gives up all its slabs, then waits for all callbacks,
+ * and is then destroyed (slob.c). So its destruction finds no entries of it, and adds none.
  */
 #include "core/deferred.h"
 
@@ -15,8 +16,8 @@
 
 static_assert(sizeof(struct sy_deferred) == sizeof(struct rcu_head), "an entry is as long as a kernel's");
 
-/* What is told of an entry in the log: its own address in an object of ours, or the slab whose descriptor it is in, behind the
- * first word of the state in each policy that frees whole slabs. */
+/* The address that the log has for an entry: its own, if it lies in an object. Else it lies in a slab's descriptor, in each policy
+ * behind the first word of the slab's state, and this is the slab's address. */
 static const void *place_of(const struct rcu_head *head)
 {
 	struct sy_page *page = (struct sy_page *)((char *)head - offsetof(struct sy_page, second));

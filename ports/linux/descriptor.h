@@ -1,23 +1,23 @@
 /*
- * Page descriptors that are a Linux kernel's, as core/page_interface.h asks for them.
+ * The kernel's page descriptors, in the form that core/page_interface.h asks for.
  *
- * struct sy_page is struct page under another name: the flags, then the 40 bytes that are a slab's owner's while the page is
- * the first of a slab, then what stays the kernel's. Of these 40,
+ * struct sy_page is struct page under another name: the flags, then 40 bytes that belong to a slab's owner while the page is the
+ * first of a slab, then what stays the kernel's. Of these 40 bytes
  *
- *   bit 0 of the first word    says that the page is an inner one of a block: no state of ours sets it
- *   the third word             is the page's mapping: NULL when the page goes back. While the page is ours, compaction might
- *                              take two of its bits for "movable"; the flag PG_isolated keeps it off
- *   the mapcount behind them   is untouched, hence -1 when the page goes back
+ *   bit 0 of the first word    marks an inner page of a block. None of our states sets it.
+ *   the third word             is the page's mapping. It is NULL when the page goes back. While the page is ours, compaction could
+ *                              mistake two of its bits for "movable". The flag PG_isolated keeps compaction away.
+ *   the mapcount behind them   is not touched, hence -1 when the page goes back
  *
- * Everything that we hold has PG_slab. Two more flags, free for a slab's owner to use, tell apart what is in it:
+ * Every page that we hold has PG_slab. Two more flags, which a slab's owner may use, tell its use:
  *
  *                     PG_slab   PG_owner_priv_1   PG_private
  *   slab                 x                         if its pages are counted as reclaimable
  *   large allocation     x            x
  *   metadata             x            x                 x
  *
- * Blocks of more than one page are compound pages: the kernel itself leads from an inner page to the head and knows the order.
- * There is one heap in a kernel, so every page of ours is that heap's.
+ * Blocks of more than one page are compound pages: the kernel itself finds the head of an inner page, and the order. A kernel has
+ * one heap, so every page of ours is that heap's.
  */
 #ifndef SY_LINUX_DESCRIPTOR_H
 #define SY_LINUX_DESCRIPTOR_H

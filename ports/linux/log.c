@@ -1,14 +1,13 @@
 /*
- * A log of every call of the core, with slabyard.log=1 on the command line: what a replay needs to do the same once more.
+ * A log of every call of the core, with slabyard.log=1 on the command line: what a replay needs to make the same calls again.
  *
- * A record is 32 bytes, written with interrupts off right behind the call, in one order for all CPUs: on one CPU it is the
- * order in which things happened, on several it is that for each of them. Records are in blocks of pages of the log's own, so
- * logging changes nothing of what it logs but the kernel's free memory. It takes half of all memory at most, so that what it
- * logs can go on; where that is full, or there is no memory for another block, records are lost. The kernel's log says so once,
- * and they are counted.
+ * A record has 32 bytes. It is written with interrupts off right behind the call, in one order for all CPUs. On one CPU that is the
+ * order of the calls; on several it is so for each of them. Records are in blocks of pages of the log's own, so logging changes
+ * only the kernel's free memory. The log takes at most half of all memory. Where that is full, or there is no memory for another
+ * block, records are lost. They are counted, and the kernel's log says so once.
  *
- * /proc/slabyard_log shows them as text, one to a line, up to what there was when it was opened: nanoseconds, CPU, what was done
- * and to what. Caches and objects are known by their addresses:
+ * /proc/slabyard_log shows the records that there were when it was opened, one to a line: nanoseconds, CPU, what was done and to
+ * what. Caches and objects are known by their addresses:
  *
  * 	create CACHE SIZE ALIGN FLAGS CONSTRUCTED NAME    size in bytes; flags: enum sy_cache_flags
  * 	destroy CACHE        shrink CACHE
@@ -18,13 +17,13 @@
  * 	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
  * 	pages FRAME ORDER NODE                            what the page allocator gave; FRAME -: nothing
  *
- * `pages` is no call, but tells what the CPU's next alloc or kmalloc got on its way, for slabs and large objects, in order: the
- * number of the first page frame, 2^ORDER of them. A replay that has its pages at the same places is not led elsewhere by
- * addresses. What the core takes for its own bookkeeping is not told: the replay's structures need not be of the same size.
+ * `pages` is no call. It tells what the CPU's next alloc or kmalloc got from the page allocator for slabs and large objects, in
+ * order: the first page frame and the order. With its pages at the same places, a replay makes the same decisions where these
+ * depend on addresses. Pages for the core's bookkeeping are not logged: a replay's structures may have another size.
  *
- * The last line is `end RECORDS LOST SLAB LARGE METADATA`: how many records, how many were lost, and the pages that the heap
- * held when the log was opened. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself,
- * beyond the largest class, is no call of the core's.
+ * The last line is `end RECORDS LOST SLAB LARGE METADATA`: the numbers of records and of lost ones, and the pages that the heap held
+ * when the log was opened. Bulk calls are logged as single ones. Allocations beyond the largest class are slab_common.c's, and
+ * no calls of the core.
  */
 #include "port.h"
 
@@ -44,7 +43,7 @@ struct record {
 };
 static_assert(sizeof(struct record) == 32, "records are small");
 
-/* What is told of a cache once. */
+/* What the log has of a cache's creation. */
 struct creation {
 	uint32_t size, align, flags;
 	bool constructed;
@@ -132,7 +131,7 @@ static struct creation *creation_room(void)
 	return creation;
 }
 
-/* Comes from outside of calls, hence with interrupts on. */
+/* Called outside of calls of the core, hence with interrupts on. */
 void sy__log_creation(const struct sy_cache_config *config, uint64_t cache)
 {
 	struct creation *creation;
@@ -247,7 +246,7 @@ static int show(struct seq_file *file, void *at)
 
 static const struct seq_operations lines = { .start = start, .next = next, .stop = stop, .show = show };
 
-/* With interrupts off, no call of this CPU is between what it does and what is logged of it. */
+/* Interrupts are off, so no call of this CPU is between its work and its record. */
 static int open(struct inode *inode, struct file *file)
 {
 	const struct sy_heap_counters *counters = &sy__linux_heap->counters;

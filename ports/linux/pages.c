@@ -1,22 +1,21 @@
 /*
  * The page interface (core/page_interface.h) on the kernel's page allocator.
  *
- * The core calls with interrupts off, so nothing here sleeps. A request is first tried as one that may not wait, which succeeds
- * as long as there is memory above the low watermark. If it fails and the caller of the slab interface may sleep, the call
- * notes what it lacked and fails; the adapter then takes that block outside, with interrupts on and the caller's own flags,
- * puts it into a stash and calls again: this file looks into the stash first. So the core never sleeps in the middle of its
- * work, and what it does with a slot between two of its steps is never seen by an interrupt. (Linux's own allocators let
- * interrupts in while they wait for pages, and look again at everything afterwards.)
+ * The core calls with interrupts off, so nothing here sleeps. A request is first made as one that may not wait. That succeeds as
+ * long as there is memory above the low watermark. If it fails and the caller of the slab interface may sleep, the call notes the
+ * block that it lacked and fails. The port then allocates that block with interrupts on and the caller's own flags, puts it into a
+ * stash, and calls again; this file looks into the stash first. So the core never sleeps in the middle of its work, and no
+ * interrupt sees a slot between two of its steps. (Linux's own allocators enable interrupts while they wait for pages, and then
+ * check everything again.)
  *
- * Requests with SY_NO_RECLAIM have something else to fall back on (SLUB: a smaller slab) and are never waited for.
+ * Requests with SY_NO_RECLAIM have an alternative (SLUB: a smaller slab) and never wait.
  *
- * What may give many pages back, shrinking and the end of a cache, only links them: most of the time is the page allocator's,
- * which gets them when interrupts are on again. Linux's SLUB does the same when it shrinks.
+ * Shrinking and the end of a cache may give many pages back. They only link the pages: freeing takes most of the time, and happens
+ * when interrupts are on again. Linux's SLUB does the same when it shrinks.
  *
- * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not. Of the heap's own counters, each CPU
- * counts what pages it took more than it gave, for itself; they are added up for whoever looks (sy__linux_pages_count). How
- * often pages were asked for, and how many were held at the most, is not counted. Direct reclaim is told what it has won by our
- * giving pages back.
+ * Counters. The kernel's NR_SLAB_… items count the bytes that we hold, reclaimable or not. For the heap's own counters each CPU
+ * counts the pages that it took less those that it gave. sy__linux_pages_count adds them up. Requests and peaks are not counted.
+ * Direct reclaim is told how many pages we gave back.
  */
 #include "port.h"
 
@@ -34,7 +33,7 @@ struct sy_pages sy__linux_pages;
 DEFINE_PER_CPU(struct sy__call, sy__call);
 static DEFINE_PER_CPU(long, held[SY_USES]); /* pages by enum sy_page_use, taken less given */
 
-/* Of a caller's flags, those that say how hard to try and how much to say; the rest is about his object, not our pages. */
+/* The caller's flags that say how hard to try and whether to warn. The others are about the object, not about our pages. */
 #define EFFORT (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL | \
                 __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_ATOMIC | __GFP_NOLOCKDEP)
 
@@ -82,7 +81,7 @@ static struct page *from_stash(struct sy__stash *stash, unsigned order, gfp_t gf
 	return NULL;
 }
 
-/* A node that has no memory, or has gone: any other will do, unless the caller insists. */
+/* Replaces a node that has no memory or is gone by any node. False: the caller insists on the node. */
 static bool node_serves(int *node, unsigned flags)
 {
 	if (*node == SY_ANY_NODE || ((unsigned)*node < nr_node_ids && node_online(*node)))
@@ -91,7 +90,7 @@ static bool node_serves(int *node, unsigned flags)
 	return !(flags & SY_THISNODE);
 }
 
-/* Where the node is all the same, the caller's memory policy has a say. */
+/* Without a node the caller's memory policy chooses one. */
 static __always_inline struct page *take_from(int node, gfp_t gfp, unsigned order)
 {
 	return node == NUMA_NO_NODE ? alloc_pages(gfp, order) : alloc_pages_node(node, gfp, order);
@@ -154,7 +153,7 @@ static unsigned long flags_for(enum sy_page_use use, unsigned flags)
 	return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | (flags & SY_RECLAIMABLE ? SY__PAGE_OTHER : 0);
 }
 
-/* Without the protection from interrupts that every call of ours has already. */
+/* Needs no protection from interrupts of its own: they are off in every call. */
 static __always_inline void tell_kernel(struct sy_page *page, bool reclaimable, long pages)
 {
 	__mod_node_page_state(page_pgdat(sy__linux_page(page)), reclaimable ? NR_SLAB_RECLAIMABLE_B : NR_SLAB_UNRECLAIMABLE_B,
@@ -204,7 +203,7 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
                                    enum sy_page_use use)
 {
-	BUG_ON(count != 1u << order); /* whoever wants runs sets sy_sizing.exact_runs: no kernel does */
+	BUG_ON(count != 1u << order); /* only heaps with sy_sizing.exact_runs ask for other runs, and a kernel's has not */
 	return sy__pages_take(heap, slot, order, flags, node, use);
 }
 
@@ -255,7 +254,7 @@ void sy__let_go(struct page *kept)
 	}
 }
 
-/* The adapter's shrinker speaks for the one heap that there is. */
+/* There is one heap, and boot.c's shrinker serves it. */
 void sy__pages_attach(struct sy_pages *pages, struct sy_heap *heap)
 {
 }
@@ -264,7 +263,7 @@ void sy__pages_detach(struct sy_pages *pages, struct sy_heap *heap)
 {
 }
 
-/* The kernel keeps what is free. */
+/* Free pages are the kernel's. */
 bool sy__pages_decay(struct sy_pages *pages)
 {
 	return false;
@@ -288,7 +287,7 @@ uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
 	return 0;
 }
 
-/* Nodes' frames may lie among each other's. */
+/* The frames of different nodes may be interleaved. */
 static bool walk_node(struct pglist_data *node, bool (*visit)(void *context, struct sy_page *head), void *context)
 {
 	unsigned long step, end = pgdat_end_pfn(node);

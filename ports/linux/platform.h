@@ -1,24 +1,23 @@
 /*
  * The platform for a Linux kernel. See core/platform.h for the contract.
  *
- * Slots. A CPU has two slots, its own number and that plus the number of CPUs (only the first where there are no quick calls, see
- * slob.c). The adapter calls the core with interrupts off from the beginning of a call to its end, so
- * nothing else runs on that CPU meanwhile, and the slot's state is the call's: local sections are empty. No call sleeps. What
- * works on all slots at once runs while the other CPUs wait with their interrupts off (everybody_waits), or on each CPU in
- * turn, as a task, which touches its own slots alone.
+ * Slots. CPU C has two slots, C and C plus the number of CPUs; only the first where there are no quick calls (slob.c). The port calls
+ * the core with interrupts off from the beginning of a call to its end. Nothing else runs on that CPU meanwhile, so local sections
+ * are empty. No call sleeps. Work on all slots at once runs while the other CPUs wait with their interrupts off
+ * (sy__everybody_waits), or on each CPU in turn, as a task that touches its own slots alone.
  *
- * Locks. The kernel's spinlocks in their architecture's form, without preemption or lockdep: interrupts are off when one is
- * taken, zeroed memory is a free one, and on one processor there is none.
+ * Locks are the kernel's spinlocks in their architecture's form, without preemption or lockdep. Interrupts are off when one is
+ * taken, zeroed memory is a free lock, and on one processor there is none.
  *
- * Time. In jiffies since they began: there from the first allocation on, long before the kernel keeps time.
+ * Time is in jiffies, which run from the first allocation on, long before the kernel keeps time.
  *
- * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub/word.h wants
- * it: 64-bit kernels only.
+ * 64-bit words use the machine's own compare-and-exchange, with acquire and release as core/policies/slub/word.h needs it. So the
+ * port is for 64-bit kernels only.
  *
- * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the heads of blocks and
- * lines of heaps of threads (core/backend/page_map.h, core/backend/slot_areas.h) are not to be had, and a kernel's heap is none of these. The
- * accounting of core/pages/ to the page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's
- * own counters of what it holds do, when they have been brought up to date (sy__linux_pages_count).
+ * Memory. Pages are the kernel's (descriptor.h, pages.c), and there is no address space to reserve. So the page map and the per-slot
+ * areas of heaps of threads (core/backend/page_map.h, core/backend/slot_areas.h) do not exist, and a kernel's heap is no heap of
+ * threads. The exact page accounting of core/pages/ does not apply: free pages, and those of others, are the kernel's affair. A
+ * heap's own counters of its pages are right after sy__linux_pages_count.
  */
 #ifndef SY_PLATFORM_LINUX_H
 #define SY_PLATFORM_LINUX_H

@@ -8,7 +8,7 @@
 
 #define SY__STASH_BLOCKS 6u
 
-/* Blocks of pages that were taken where sleeping is allowed, for a call that does not. */
+/* Blocks of pages for a call that must not sleep, allocated before it where sleeping is allowed. */
 struct sy__stash {
 	unsigned count;
 	struct {
@@ -18,7 +18,7 @@ struct sy__stash {
 	} blocks[SY__STASH_BLOCKS];
 };
 
-/* What a CPU knows of the call that it is in; valid from its beginning to its end, with interrupts off. */
+/* The state of a CPU's present call; valid from its beginning to its end, with interrupts off. */
 struct sy__call {
 	gfp_t gfp;               /* of the caller */
 	struct sy__stash *stash; /* or NULL */
@@ -27,18 +27,18 @@ struct sy__call {
 	gfp_t lacks_gfp;
 	unsigned lacks_order;
 	int lacks_node;
-	bool keeps;         /* the call may give many pages back: they wait until interrupts are on again */
-	struct page *kept;  /* these, linked by their states' first words */
+	bool keeps;         /* the call may give many pages back, which are freed when interrupts are on again */
+	struct page *kept;  /* these pages, linked by the first words of their states */
 };
 
 DECLARE_PER_CPU(struct sy__call, sy__call);
 DECLARE_PER_CPU(bool, sy__within); /* a quick call on the CPU's first slot has begun and not ended */
 
-/* Of calls that take no memory, or can do without. */
+/* The flags of calls that take no memory, or can do without. */
 #define SY__GFP_NONE (GFP_NOWAIT | __GFP_NOWARN)
 
-/* With interrupts off, as is all that stands between this and sy__end. The slot: the second one where a quick call was interrupted.
- * Not local_irq_save: where interrupts are functions, as in user-mode kernels, these two are quicker, and free a register. */
+/* Begins a call: turns interrupts off until sy__end. Returns its slot: the CPU's second one if a quick call was interrupted. Not
+ * local_irq_save: in user-mode kernels, where these are functions, the two are quicker and need a register less. */
 static inline unsigned sy__begin(unsigned long *flags, gfp_t gfp)
 {
 	local_save_flags(*flags);
@@ -52,8 +52,8 @@ static inline void sy__end(unsigned long flags)
 	local_irq_restore(flags);
 }
 
-/* A quick call begins; false: it would interrupt another. Only the compiler is kept from moving the call out from between the two: a CPU
- * sees what it has done itself in order, in an interrupt too. */
+/* Begins a quick call. False: it would interrupt another one. A compiler barrier suffices: a CPU sees its own stores in order, in an
+ * interrupt too. */
 static inline bool sy__enter(void)
 {
 	preempt_disable();
@@ -76,12 +76,13 @@ static inline void sy__leave(void)
 /* pages.c */
 extern struct sy_pages sy__linux_pages;
 void sy__linux_pages_init(void);
-void sy__linux_pages_count(void); /* brings the heap's counters of pages up to date, as far as CPUs that work meanwhile let it */
-/* Takes the block that the last call lacked, and may sleep for it. False: there is none, or no room in the stash. */
+void sy__linux_pages_count(void); /* updates the heap's counters of pages; inexact while other CPUs work */
+/* Allocates the block that the last call lacked; may sleep. False: there is none, or no room in the stash. */
 bool sy__stash_fill(struct sy__stash *, const struct sy__call *lacking);
 void sy__stash_empty(struct sy__stash *);
 
-/* Between these, with interrupts off, pages that are given back are kept; then, with interrupts on, they go. It may sleep. */
+/* Between begin and end, with interrupts off, pages that are given back are only linked. sy__let_go frees them, with interrupts on; it
+ * may sleep. */
 void sy__keep_begin(void);
 struct page *sy__keep_end(void);
 void sy__let_go(struct page *kept);
@@ -89,7 +90,7 @@ void sy__let_go(struct page *kept);
 /* boot.c: the heap that the command line asks for. */
 struct sy_heap *sy__linux_boot(void);
 
-/* log.c: every call, from the first on, where the command line says slabyard.log=1. */
+/* log.c: logs every call from the first on, if the command line says slabyard.log=1. */
 enum sy__log_operation {
 	SY__LOG_CREATE,  /* a cache: see sy__log_creation */
 	SY__LOG_DESTROY, /* a cache, with no object left */
@@ -106,13 +107,14 @@ enum sy__log_operation {
 
 extern bool sy__log_is_on;
 
-/* Whether there are quick calls (slob.c): a log has all calls, in the order in which they were made, so it is of others alone. */
+/* Whether there are quick calls (slob.c). There are none with a log: it has all calls in their order, and quick calls can be
+ * interrupted. */
 static inline bool sy__quick_calls(const struct sy_policy *policy)
 {
 	return policy->quick && !sy__log_is_on;
 }
 
-/* Called inside a call, right before or behind what it records. */
+/* To be called inside a call, right before or behind what the record is about. */
 void sy__log_write(enum sy__log_operation, const void *object, uint64_t cache_or_bytes, gfp_t, int node);
 void sy__log_creation(const struct sy_cache_config *, uint64_t cache); /* before the call */
 

@@ -1,10 +1,10 @@
 /*
  * /proc/slabinfo (slabinfo(5), version 2.1) of a kernel on slabyard.
  *
- * Caches are the heap's, the newest first, as in the replay's: merged ones once, under the oldest name. An object counts as
- * active that is in per-CPU state, as it does in Linux. Columns about slabs are 0 where caches share their pages.
+ * It lists the heap's caches, the newest first, as a replay's slabinfo does. Merged caches are listed once, under the oldest name.
+ * Objects in per-CPU state count as active, as in Linux. Columns about slabs are 0 where caches share their pages.
  *
- * All counts of one opening are taken at one moment, while the other CPUs wait: they add up.
+ * All counts of one opening are taken at one moment, while the other CPUs wait. So they add up.
  */
 #include "port.h"
 
@@ -24,11 +24,11 @@ struct row {
 };
 
 struct table {
-	unsigned room, count; /* count may be beyond room: that many there would have been */
+	unsigned room, count; /* count may be above room: the caches that there are */
 	struct row rows[];
 };
 
-/* With all other CPUs waiting. */
+/* Runs while all other CPUs wait. */
 static int fill(void *context)
 {
 	struct sy_heap *heap = sy__linux_heap;

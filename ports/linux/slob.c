@@ -1,30 +1,28 @@
 /*
- * The slab interface of a Linux 6.1 kernel on slabyard: takes the place of mm/slob.c.
+ * The slab interface of a Linux 6.1 kernel on slabyard; takes the place of mm/slob.c.
  *
- * With CONFIG_SLOB the kernel leaves an allocator of one file to do as it likes: it compiles neither the kmalloc caches nor
- * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core brings the first two,
- * slabinfo.c the third, and a cache of the kernel's is the kernel's structure with ours behind it: the boot cache of caches is
- * made so large, and so are all that come from it.
+ * Why SLOB. With CONFIG_SLOB the kernel leaves everything to an allocator of one file. It compiles neither kmalloc caches nor
+ * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core has the first two, slabinfo.c
+ * the third. A struct kmem is the kernel's structure followed by ours; the boot cache of caches makes objects of that size.
  *
- * Calls. A call of the core is made with interrupts off, on a slot of the CPU that it is on; nothing of it sleeps. Where it
- * fails for want of pages, and the caller may sleep, the pages are taken outside and the call is made again (pages.c).
+ * Calls. A call of the core is made with interrupts off, on a slot of its CPU, and does not sleep. If it fails for lack of pages and
+ * the caller may sleep, the pages are allocated outside and the call is made again (pages.c).
  *
- * Quick calls. What a CPU's slot can serve by itself (struct sy_quick in core/types.h), nine calls in ten, is done with
- * interrupts on. The CPU says meanwhile that it is `within`. Who interrupts it and finds that has the CPU's other slot, with
- * interrupts off: there are two for each CPU, the second ones behind the first. Neither costs more than three plain
- * instructions, where turning interrupts off and on again, or a compare-and-exchange that notices an interruption, costs more
- * than all the rest of a quick call (README.md has the figures). What works on a whole slot is no interruption, but a task of
- * that CPU's, or has all CPUs wait.
+ * Quick calls. Nine calls in ten can be served by a CPU's slot alone (struct sy_quick in core/types.h). They run with interrupts on.
+ * The CPU sets a flag (sy__within) meanwhile. An interrupt that finds the flag set uses the CPU's second slot, with interrupts off.
+ * Slot and flag cost three plain instructions each. Turning interrupts off and on, or a compare-and-exchange that notices an
+ * interruption, would cost more than all the rest of a quick call (README.md has the figures). Work on a whole slot never runs in
+ * an interrupt: it is a task of that CPU, or all CPUs wait for it.
  *
- * All slots. Counting and destroying a cache look at every CPU's slot. They run while the others wait (stop_machine), as they are
- * rare; shrinking runs on each CPU for its own slot.
+ * All slots. Counting and destroying a cache look at every CPU's slots. They are rare, so they run while the other CPUs wait
+ * (stop_machine). Shrinking runs on each CPU for its own slots.
  *
- * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU that is shut down while it has no object in use gives its slabs to RCU at
- * once. slab_common.c waits for all callbacks, then releases the cache, which has no slab left by then: one that it gave to RCU
- * only now would come back to a cache that is gone.
+ * Grace periods. A SLAB_TYPESAFE_BY_RCU cache without objects that is shut down gives its slabs to RCU at once. slab_common.c waits
+ * for all callbacks and then releases the cache, which has no slab left by then. If slabs went to RCU only at the release, they
+ * would come back to a cache that is gone.
  *
- * Large allocations beyond the largest class go to the page allocator by slab_common.c, as those do whose size the compiler
- * knows: they are pages without PG_slab, which kfree gives back itself.
+ * Allocations beyond the largest class go to the page allocator by slab_common.c, as do large ones whose size the compiler knows.
+ * They are pages without PG_slab, and kfree frees them itself.
  *
  * Written from the declarations in include/linux/slab.h and mm/slab.h.
  */
@@ -44,11 +42,11 @@
 struct kmem {
 	struct kmem_cache common; /* first: the kernel's pointer is to this */
 	struct sy_cache *cache;
-	/* What calls go to: the policy's functions, two loads nearer, with the cache; or those that log, with this structure in its
-	 * place, which they alone look at. Kernels may check the types of what is called (CFI), so those are the same. */
+	/* The functions that calls use, and their first argument: the policy's with the cache, two loads nearer than by the cache; or
+	 * those that log, with this structure in place of the cache. The types are the same, because kernels may check them (CFI). */
 	void *(*alloc)(struct sy_cache *target, unsigned slot, unsigned flags, int node);
 	void (*free)(struct sy_cache *target, unsigned slot, void *object);
-	/* NULL: there are no quick calls, or none that would be logged. */
+	/* NULL: the policy has no quick calls, or there is a log, which cannot have them. */
 	void *(*quick_alloc)(struct sy_cache *target, unsigned slot);
 	bool (*quick_free)(struct sy_cache *target, unsigned slot, void *object);
 	struct sy_cache *target;
@@ -61,8 +59,8 @@ static struct {
 	void (*free)(struct sy_heap *, unsigned slot, void *object);
 	void *(*quick_alloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags);
 	bool (*quick_free)(struct sy_heap *, unsigned slot, struct sy_page *head, void *object);
-	size_t most;      /* bytes; beyond this it is pages, and no matter of the policy's */
-	bool no_dma;      /* the policy's classes have none of DMA memory: such a request is pages too */
+	size_t most;      /* bytes: larger requests are pages, without the policy */
+	bool no_dma;      /* the policy has no classes of DMA memory: such requests are pages too */
 } general __ro_after_init;
 
 static struct kmem first_cache = {
@@ -86,7 +84,7 @@ static inline struct kmem *kmem_of(struct kmem_cache *s)
 
 /* ---- Calls that log ---------------------------------------------------------------------------------------------- */
 
-/* In place of the policy's, so that kernels that don't log look for nothing. */
+/* They replace the policy's functions, so that kernels without a log check nothing. */
 static void *logged_alloc(struct sy_cache *target, unsigned slot, unsigned flags, int node)
 {
 	struct kmem *kmem = (struct kmem *)target;
@@ -167,14 +165,14 @@ static void *attempt(const struct request *request, struct sy__stash *stash, str
 	return result;
 }
 
-/* A request that could not be served at once: again, with pages that its caller may sleep for. */
+/* Repeats a request that could not be served at once, with pages that its caller may sleep for. */
 static noinline void *wait_for(const struct request *request)
 {
 	struct sy__stash stash = { 0 };
 	struct sy__call lacking;
 	void *result;
 
-	/* A cache's creation comes here at once. The mask of early boot is applied by the page allocator elsewhere. */
+	/* The creation of a cache comes here at once. Elsewhere the page allocator applies the mask of early boot. */
 	if (!request->creation && !gfpflags_allow_blocking(request->gfp & gfp_allowed_mask))
 		return NULL;
 	do
@@ -189,7 +187,7 @@ static inline unsigned flags_of(gfp_t gfp)
 	return gfp & __GFP_THISNODE ? SY_THISNODE : 0;
 }
 
-/* What kmalloc's classes go by, and zeroes: all of an object is filled, as whoever enlarges it relies on that. */
+/* The flags that choose kmalloc's class, and SY_ZERO. All of the object is zeroed: whoever enlarges it later relies on that. */
 static inline unsigned kmalloc_flags_of(gfp_t gfp)
 {
 	unsigned flags = flags_of(gfp);
@@ -203,7 +201,7 @@ static inline unsigned kmalloc_flags_of(gfp_t gfp)
 	return flags | (want_init_on_alloc(gfp) ? SY_ZERO : 0);
 }
 
-/* A node without memory has no slabs to look for: as good as none, as Linux's allocators have it; and so is the only node. */
+/* The node, or none if it has no memory or is the only one: there would be no slabs of it to look for. As in Linux's allocators. */
 static inline int node_with_memory(int node)
 {
 	return IS_ENABLED(CONFIG_NUMA) && node != NUMA_NO_NODE && node_state(node, N_NORMAL_MEMORY) ? node : NUMA_NO_NODE;
@@ -224,7 +222,7 @@ static noinline void *cache_wait(struct kmem *kmem, gfp_t gfp, int node)
 	return wait_for(&request);
 }
 
-/* Not by a quick call. Policies that have none find it in line, the others a call away. */
+/* With interrupts off. Policies without quick calls have it inline, the others a call away. */
 static __always_inline void *cache_alloc_shut(struct kmem *kmem, gfp_t gfp, int node)
 {
 	unsigned long flags;
@@ -423,7 +421,7 @@ void *__kmalloc_node_track_caller(size_t size, gfp_t gfp, int node, unsigned lon
 }
 EXPORT_SYMBOL(__kmalloc_node_track_caller);
 
-/* What slab_common.c took by itself. */
+/* Frees what slab_common.c allocated by itself. */
 static noinline void free_pages_of_large(struct page *page)
 {
 	unsigned order = compound_order(page);
@@ -503,7 +501,7 @@ EXPORT_SYMBOL(kmalloc_size_roundup);
 
 /* ---- Life of caches --------------------------------------------------------------------------------------------- */
 
-/* As Linux's allocators take it; theirs, in slab_common.c, is known there alone. */
+/* slab_nomerge, as for Linux's allocators. slab_common.c has its own, which is private to it. */
 static bool no_merging;
 
 static int __init set_no_merging(char *text)
@@ -565,7 +563,7 @@ struct ending {
 	struct page *kept;
 };
 
-/* Leaves an unused cache without slabs, as far as the cache itself can see: they wait for a grace period. */
+/* Shrinks an unused cache until it has no slabs; these wait for a grace period. */
 static int empty(void *context)
 {
 	struct ending *ending = context;
@@ -623,7 +621,7 @@ void __kmem_cache_release(struct kmem_cache *s)
 	sy__let_go(ending.kept);
 }
 
-/* As a task of the CPU, hence not in the middle of a quick call. */
+/* Runs as a task of the CPU, hence not in the middle of a quick call. */
 static int shrink_here(void *context)
 {
 	struct kmem *kmem = context;

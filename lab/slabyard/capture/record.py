@@ -64,7 +64,8 @@ class Plan:
     stacks: bool = False
     cgroup: str = ""  # whose tasks alone are recorded, as a path below the mount of control groups
     stdout: int | None = None  # of the command, where it is not ours
-    progress: Callable[[float, int], None] = lambda _seconds, _bytes: None  # told about once a second, with what perf has written
+    # Told about once a second: seconds, bytes that perf has written, bytes that its buffers hold at most.
+    progress: Callable[[float, int, int], None] = lambda _seconds, _written, _buffers: None
 
 
 @dataclass
@@ -189,8 +190,8 @@ _NO_SPACE = "No space left"
 class _Session:
     """A perf that obeys our control descriptors."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, messages: int, data: Path) -> None:
-        self.process, self.control, self.answers = process, control, answers
+    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, messages: int, data: Path, buffers: int) -> None:
+        self.process, self.control, self.answers, self.buffers = process, control, answers, buffers
         self._messages, self._data = messages, data
 
     def tell(self, word: str) -> None:
@@ -280,7 +281,7 @@ def _launch(perf: str, words: Sequence[str], data: Path, ring: int, stack: conte
         os.close(write_answers)
     stack.callback(os.close, write_control)
     stack.callback(os.close, read_answers)
-    return _Session(process, write_control, read_answers, messages, data)
+    return _Session(process, write_control, read_answers, messages, data, ring * (os.cpu_count() or 1))
 
 
 def _ring_bytes() -> int:
@@ -420,7 +421,7 @@ def _wait(plan: Plan, session: _Session, command: _Command | None) -> tuple[int,
                 command.send(signal.SIGKILL)
             if told and not command:
                 return 0, interrupted
-            plan.progress(now - began, session.written())
+            plan.progress(now - began, session.written(), session.buffers)
 
 
 def _pass_on(command: _Command, number: int) -> None:

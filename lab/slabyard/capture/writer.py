@@ -41,13 +41,13 @@ from ..trace.file import (
     checksum,
     text_column,
 )
-from . import linux_caches
+from . import evidence, linux_caches
 from .inputs import About
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
     "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "cpu": "u2",
-    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i1",
+    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i2",
     "accounted": "?",
 }  # fmt: skip
 
@@ -96,6 +96,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         raise CutOff
     header = reader.document()
     _check_marks(header["marks"], about.snapshots)
+    about.describe("\n".join(header["headings"]))
     texts = {
         "kind": np.array(KINDS, object),
         "origin": np.array(ORIGINS, object),
@@ -195,6 +196,9 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
         setattr(metadata, name, trailer[name])
     metadata.pages_of_unknown_owner = trailer["pages_of_unknown_owner"]
+    metadata.hidden_pointers = header["hidden_pointers"]
+    counts = evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
+    metadata.partial = about.partial or counts
     return metadata
 
 

@@ -78,7 +78,7 @@ def _record(parent: Any) -> None:
     verb = add_verb(
         parent, "record", "record every kernel allocation while a command runs, or for a while", recording.record_command,
         "slabyard record -o make.parquet -- make -j2\n  slabyard record -o machine.parquet --duration 30\n"
-        "  slabyard record -g -o nginx.parquet --cgroup system.slice/nginx.service --duration 10m",
+        "  slabyard record -g -o t.parquet --cgroup system.slice/nginx.service -- ls",
         "Needs perf, tracefs and the right to trace (root). Records the whole machine. Ctrl-C ends the command and keeps what "
         "was recorded. Ends with the command's status.",
     )  # fmt: skip
@@ -115,12 +115,15 @@ def _top(parent: Any) -> None:
 
 def _import(parent: Any) -> None:
     verb = add_verb(
-        parent, "import", "make a trace of perf.data, perf script, tracefs or trace-cmd text", verbs.import_capture,
-        "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
+        parent, "import", "make a trace of a capture by perf, tracefs, trace-cmd, Perfetto, LTTng or heaptrack", verbs.import_capture,
+        "slabyard import perf.data -o t.parquet\n  slabyard import perf.data.2026* -o t.parquet\n"
+        "  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
     verb.add_argument(
-        "capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script, tracefs or trace-cmd; - for standard input"
-    )
+        "captures", type=file, nargs="+", metavar="CAPTURE",
+        help="perf.data (also a folder of perf record, and its stream), trace.dat, heaptrack's file, or text of perf script, tracefs, "
+        "trace-cmd, Perfetto or babeltrace, compressed or not; - for standard input; several are parts of one capture",
+    )  # fmt: skip
     verb.add_argument("-o", "--output", type=new_file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
     verb.add_argument("--force", action="store_true", help="overwrite a file that is no earlier import of the same capture")
     verb.add_argument(

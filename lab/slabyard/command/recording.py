@@ -63,9 +63,10 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
     return recording.status, trace
 
 
-def _show(seconds: float, written: int) -> None:
+def _show(seconds: float, written: int, buffers: int) -> None:
     """One line, behind which the cursor returns to its beginning, so that what the command prints begins there."""
-    sys.stderr.write(f"\x1b[Krecording: {seconds:,.0f} s, {written / 1e6:,.1f} MB written; Ctrl-C ends it\r")
+    size = f"{written / 1e6:,.1f} MB written, at most {buffers / 1e6:,.0f} MB in buffers"
+    sys.stderr.write(f"\x1b[Krecording: {seconds:,.0f} s, {size}; Ctrl-C ends it\r")
     sys.stderr.flush()
 
 

@@ -92,18 +92,18 @@ def import_capture(options: argparse.Namespace) -> int:
     from ..capture.importer import import_trace, read_snapshot
     from .recording import check_import
 
-    source = str(options.capture)
+    sources = [str(capture) for capture in options.captures]
     output = options.output
-    if source == "-" and sys.stdin is None:
+    if "-" in sources and sys.stdin is None:
         raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
     if output is None:
-        if source == "-":
+        if sources[0] == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
-    check_outputs((output,), () if source == "-" else (options.capture,))
-    check_import(output, options.capture, options.force)
+        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|bz2|zst))+$", "", options.captures[0].name) + ".parquet")
+    check_outputs((output,), [capture for capture in options.captures if str(capture) != "-"])
+    check_import(output, options.captures[0], options.force)
     snapshots = [read_snapshot(text) for text in options.snapshot]
-    metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
+    metadata = import_trace(sources, output, snapshots, options.cpus, page_size=options.page_size)
     status = report_trace(output, metadata)
     if metadata.doubt:
         note(metadata.doubt)

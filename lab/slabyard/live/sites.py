@@ -75,6 +75,7 @@ class Sampler:
             self._write("buffer_size_kb", str(BUFFER_KIB))
             self._write("tracing_on", "0")
             for event in EVENTS:
+                self._write(f"events/kmem/{event}/filter", f"common_pid != {os.getpid()}")
                 self._write(f"events/kmem/{event}/enable", "1")
         except OSError as error:
             self.close()

@@ -22,12 +22,12 @@ from ..trace.snapshots import SlabLine
 from .sites import Site
 
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") >> 10
-SORTS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
-    "growth": ("KiB grown since the start", lambda cache: (-abs(cache["grew_kib"]), -cache["kib"], cache["name"])),
-    "rate": ("KiB grown in the last interval", lambda cache: (-abs(cache["kib_per_second"]), -cache["kib"], cache["name"])),
-    "size": ("KiB", lambda cache: (-cache["kib"], cache["name"])),
-    "objects": ("objects", lambda cache: (-cache["objects"], cache["name"])),
-    "name": ("name", lambda cache: cache["name"]),
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "growth": lambda cache: (-cache["grew_kib"], -cache["grew_objects"] * cache["object_size"], cache["name"]),
+    "rate": lambda cache: (-cache["kib_per_second"], -cache["kib"], cache["name"]),
+    "size": lambda cache: (-cache["kib"], cache["name"]),
+    "objects": lambda cache: (-cache["objects"], cache["name"]),
+    "name": lambda cache: cache["name"],
 }
 
 
@@ -85,7 +85,7 @@ def describe(first: Reading, before: Reading, now: Reading, sort: str) -> dict[s
         "seconds": now.time - first.time,
         "slab_kib": now.slab_kib,
         "grew_kib": now.slab_kib - first.slab_kib,
-        "caches": sorted(caches, key=SORTS[sort][1]),
+        "caches": sorted(caches, key=SORTS[sort]),
         "call_sites": _sites(first, now),
     }
 
@@ -94,7 +94,7 @@ def _sites(first: Reading, now: Reading) -> list[dict[str, Any]]:
     if now.live is not None:
         before = first.live or {}
         grown = {site: size - before.get(site, 0) for site, size in now.live.items()}
-        order = sorted(grown, key=lambda site: (-abs(grown[site]), -now.live[site], site.name))  # type: ignore[index]
+        order = sorted(grown, key=lambda site: (-grown[site], -now.live[site], site.name))  # type: ignore[index]
         return [{"call_site": site.name, "cache": "", "kib": now.live[site] / 1024, "grew_kib": grown[site] / 1024} for site in order]
     order = sorted(now.sampled, key=lambda site: (-now.sampled[site], site.name, site.cache))
     return [{"call_site": site.name, "cache": site.cache, "allocates_kib_per_second": now.sampled[site] / 1024} for site in order]

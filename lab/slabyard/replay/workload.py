@@ -61,6 +61,8 @@ class Workload:
         self.trace = Trace(path)
         self.metadata = self.trace.metadata
         refuse_other_pages(self.metadata, path)
+        if not self.metadata.has_objects:
+            raise UserError(f"{path}: has no slab event that could be replayed ({self.metadata.incomplete or 'it is empty'})")
         self.sha256 = sha256(path)
         self.cpus = options.cpus or max(1, min(self.metadata.cpus, programs.limits().cpus))
         self.nodes = options.nodes or max(1, min(self.metadata.nodes, programs.limits().nodes))

@@ -59,8 +59,8 @@ static void set_up(void)
 	model_share(&world, sizeof(world));
 	model_share(&rcu, sizeof(rcu));
 	model_own(&depth, sizeof(depth));
-	model_own(&reads_as, sizeof(reads_as));
-	model_own(&spins, sizeof(spins));
+	model_own(&reader_index, sizeof(reader_index));
+	model_own(&spin_locks, sizeof(spin_locks));
 	for (unsigned i = 0; i < ITEMS; i++)
 		world.items[i].state = ALIVE;
 	world.current = &world.items[0];
@@ -111,7 +111,7 @@ static void replaces_two(void)
 
 static void comes_by(void)
 {
-	come_by();
+	advance_and_call();
 }
 
 /* A slab that waits by number, and somebody who asks whether it is time. */
@@ -133,7 +133,7 @@ static void asks(void)
 static const char *all_went(unsigned items)
 {
 	for (unsigned i = 0; i < ITEMS; i++)
-		come_by();
+		advance_and_call();
 	if (rcu.readers[0] || rcu.readers[1])
 		return "a reader is counted who has done";
 	if (rcu.pending || rcu.begun != rcu.passed)
@@ -168,9 +168,9 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* A grace period turns the index once; a reader has done without a release; a slab waits for a grace period that has begun. What */
+		/* A grace period flips the index once; a reader has done without a release; a slab waits for a grace period that has begun. What */
 		/* else could be broken, the search can't see: it gives every look the word's last value, and three who wait for each other are too much. */
-		{ "rcu_turned_once", "two periods", "", "advance", "turn_index", STORES, 2, NOT_DONE, 0 },
+		{ "rcu_turned_once", "two periods", "", "advance", "flip_index", STORES, 2, NOT_DONE, 0 },
 		{ "rcu_done_relaxed", "replaced", "a race", "sy__rcu_read_unlock", NULL, ADDS, 1, NO_RELEASE, 0 },
 		{ "rcu_begun_already", "slab", "", "next_to_begin", NULL, SWAPS, 0, READS_MORE, UINT64_MAX },
 		{ .name = NULL },

@@ -12,7 +12,7 @@
 #define SY__RACES_LOOKED_FOR
 #endif
 #endif
-#if defined(__SANITIZE_THREAD__) || defined(SY__RACES_LOOKED_FOR) /* which takes what is volatile for any other access */
+#if defined(__SANITIZE_THREAD__) || defined(SY__RACES_LOOKED_FOR) /* it takes a volatile access for a plain one */
 #define READ_ONCE(place) \
 	__extension__ ({ \
 		__typeof__(__extension__ ({ place; })) sy__read; \

@@ -131,7 +131,7 @@ static inline void list_rotate_left(struct list_head *head)
 		list_move_tail(head->next, head);
 }
 
-/* All of another list, which is in no state to be used then, but by those whose name says init. */
+/* Inserts all of another list. Only the functions with init in their names leave the other list usable. */
 static inline void list_splice(const struct list_head *list, struct list_head *head)
 {
 	if (!list_empty(list))
@@ -155,7 +155,7 @@ static inline void list_splice_tail_init(struct list_head *list, struct list_hea
 	INIT_LIST_HEAD(list);
 }
 
-/* What stands in head up to the entry becomes the list, whatever that was. */
+/* Moves the entries of head up to this one to the list, which is overwritten. */
 static inline void list_cut_position(struct list_head *list, struct list_head *head, struct list_head *entry)
 {
 	struct list_head *first = head->next;
@@ -167,7 +167,7 @@ static inline void list_cut_position(struct list_head *list, struct list_head *h
 	sy__list_insert(first, entry, list);
 }
 
-/* The same without the entry itself. */
+/* Moves the entries before this one. */
 static inline void list_cut_before(struct list_head *list, struct list_head *head, struct list_head *entry)
 {
 	if (head->next == entry)
@@ -181,7 +181,7 @@ static inline void list_rotate_to_front(struct list_head *entry, struct list_hea
 	list_move_tail(head, entry);
 }
 
-/* A part of another list, first to last. */
+/* Moves a part of another list, first to last. */
 static inline void list_bulk_move_tail(struct list_head *head, struct list_head *first, struct list_head *last)
 {
 	sy__list_join(first->prev, last->next);
@@ -271,7 +271,7 @@ static inline int hlist_empty(const struct hlist_head *head)
 	return !READ_ONCE(head->first);
 }
 
-/* Where a link stands: in the head, or in the node before. */
+/* place: the link to insert at, in the head or in the node before. */
 static inline void sy__hlist_insert(struct hlist_node *node, struct hlist_node **place)
 {
 	node->next = *place;
@@ -326,7 +326,7 @@ static inline void hlist_move_list(struct hlist_head *old, struct hlist_head *he
 	old->first = NULL;
 }
 
-/* Of no list, but as if: it may be taken off. */
+/* Lets a node that is on no list be deleted as if it were on one. */
 static inline void hlist_add_fake(struct hlist_node *node)
 {
 	node->pprev = &node->next;

@@ -1,9 +1,9 @@
 /*
- * <linux/mempool.h> for kernel code that is compiled into a program: a number of elements kept aside, so that who may wait always
- * gets one. See mempool_create(3).
+ * <linux/mempool.h> for kernel code that is compiled into a program: a reserve of elements, so that an allocation that may wait
+ * always succeeds. See mempool_create(3).
  *
- * Thread safety: mempool_alloc and mempool_free from any thread at any time, beside mempool_resize too, of which there may be one at a time;
- * the others not beside anything else on the same pool.
+ * Thread safety: any thread may call mempool_alloc and mempool_free at any time, beside one mempool_resize too. Nothing else may
+ * run beside the other functions on the same pool.
  */
 #ifndef SLABYARD_KERNEL_LINUX_MEMPOOL_H
 #define SLABYARD_KERNEL_LINUX_MEMPOOL_H
@@ -23,32 +23,31 @@ typedef void(mempool_free_t)(void *element, void *pool_data);
 /* Zeroed memory is a pool that was never made: mempool_exit does nothing with it. */
 typedef struct mempool_s {
 	spinlock_t lock;
-	int min_nr, curr_nr; /* elements to keep aside; that are */
+	int min_nr, curr_nr; /* elements that the reserve should have, and has */
 	void **elements;
 	void *pool_data;
 	mempool_alloc_t *alloc;
 	mempool_free_t *free;
 } mempool_t;
 
-/* A pool that keeps min_nr elements of alloc(flags, pool_data). NULL, or -ENOMEM: no memory for them. */
+/* A pool with a reserve of min_nr elements of alloc(flags, pool_data). NULL, or -ENOMEM: no memory for them. */
 mempool_t *mempool_create(int min_nr, mempool_alloc_t *, mempool_free_t *, void *pool_data);
 int mempool_init(mempool_t *, int min_nr, mempool_alloc_t *, mempool_free_t *, void *pool_data);
 
-/* Frees what is kept aside; everything else must have come back. NULL does nothing. */
+/* Frees the reserve. All elements must have been freed. NULL does nothing. */
 void mempool_destroy(mempool_t *);
 void mempool_exit(mempool_t *);
 
-/* Keeps another number aside, at least 1. -ENOMEM: as many as there was memory for. */
+/* Changes the size of the reserve, at least 1. -ENOMEM: there was no memory for all of it. -EINVAL: less than 1. */
 int mempool_resize(mempool_t *, int new_min_nr);
 
-/* An element: a new one, else one of those kept aside, else, with flags that may block, the next that is given back. NULL: there is
- * none and the flags forbid to wait. */
+/* An element: a new one, or one of the reserve, or, if the flags allow to wait, the next one that is freed. NULL: none of these. */
 void *mempool_alloc(mempool_t *, gfp_t);
 
-/* Keeps an element aside if too few are, else frees it. NULL does nothing. */
+/* Puts an element into the reserve if it is not full, else frees it. NULL does nothing. */
 void mempool_free(void *element, mempool_t *);
 
-/* Elements of a cache, of kmalloc. */
+/* Pools of a cache's objects, and of kmalloc's. */
 void *mempool_alloc_slab(gfp_t, void *cache);
 void mempool_free_slab(void *element, void *cache);
 void *mempool_kmalloc(gfp_t, void *size);

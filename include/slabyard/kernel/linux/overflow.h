@@ -1,6 +1,6 @@
 /*
- * <linux/overflow.h> for kernel code that is compiled into a program: sums and products of sizes, which are SIZE_MAX where they do not
- * fit, and so are refused by every allocation.
+ * <linux/overflow.h> for kernel code that is compiled into a program: sums and products of sizes. They become SIZE_MAX where they
+ * do not fit, and every allocation refuses that.
  */
 #ifndef SLABYARD_KERNEL_LINUX_OVERFLOW_H
 #define SLABYARD_KERNEL_LINUX_OVERFLOW_H

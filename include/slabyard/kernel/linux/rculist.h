@@ -1,4 +1,4 @@
-/* <linux/rculist.h> for kernel code that is compiled into a program: lists that are read while one writer changes them. */
+/* <linux/rculist.h> for kernel code that is compiled into a program: lists with readers while one writer changes them. */
 #ifndef SLABYARD_KERNEL_LINUX_RCULIST_H
 #define SLABYARD_KERNEL_LINUX_RCULIST_H
 
@@ -25,7 +25,7 @@ static inline void list_add_tail_rcu(struct list_head *entry, struct list_head *
 	sy__list_publish(entry, head->prev, head);
 }
 
-/* Its link to the next stays, for who reads it. */
+/* The entry's link to the next one stays, for its readers. */
 static inline void list_del_rcu(struct list_head *entry)
 {
 	__list_del_entry(entry);

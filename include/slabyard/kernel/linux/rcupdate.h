@@ -1,4 +1,5 @@
-/* <linux/rcupdate.h> for kernel code that is compiled into a program: readers, and memory that waits for them (library/rcu.c says how). See kmem(7). */
+/* <linux/rcupdate.h> for kernel code that is compiled into a program: read sections, and callbacks after a grace period. See kmem(7) and
+ * library/rcu.c. */
 #ifndef SLABYARD_KERNEL_LINUX_RCUPDATE_H
 #define SLABYARD_KERNEL_LINUX_RCUPDATE_H
 
@@ -16,7 +17,6 @@ extern "C" {
 void sy__rcu_read_lock(void);
 void sy__rcu_read_unlock(void);
 bool sy__rcu_reads(void);
-void sy__synchronize_rcu(void);
 void sy__rcu_barrier(void);
 void sy__call_rcu(struct rcu_head *, rcu_callback_t);
 
@@ -40,25 +40,25 @@ static inline int rcu_read_lock_held(void)
 	return sy__rcu_reads();
 }
 
-/* Waits until every reader who is reading now has done. */
+/* Waits for a grace period: until all present read sections have ended. */
 static inline void synchronize_rcu(void)
 {
-	sy__synchronize_rcu();
+	sy__rcu_barrier();
 }
 
-/* Waits until what call_rcu and kfree_rcu were told before is done. */
+/* Waits until all earlier callbacks of call_rcu and kfree_rcu have run. */
 static inline void rcu_barrier(void)
 {
 	sy__rcu_barrier();
 }
 
-/* Calls the function when every reader who is reading now has done: in any thread that has no spin lock and does not read. */
+/* Has the function called after a grace period, in any thread that holds no spin lock and is not in a read section. */
 static inline void call_rcu(struct rcu_head *head, rcu_callback_t function)
 {
 	sy__call_rcu(head, function);
 }
 
-/* Of a head that may have been given to call_rcu with a function since it was initialised: whether it was. */
+/* Whether an initialised head has since been passed to call_rcu with this function. */
 static inline void rcu_head_init(struct rcu_head *head)
 {
 	head->func = NULL;
@@ -69,11 +69,11 @@ static inline bool rcu_head_after_call_rcu(struct rcu_head *head, rcu_callback_t
 	return READ_ONCE(head->func) == function;
 }
 
-/* Offsets below this are no functions: kvfree of what begins so far before the head. */
+/* A callback below this is no function, but an offset: kvfree of what begins so many bytes before the head. */
 #define SY__RCU_OFFSETS 4096
 
-/* kfree_rcu(pointer, member), where the member is a struct rcu_head; kfree_rcu(pointer) waits. Of what kfree takes: a
- * cache's object under slub, slab, slqb and bonwick alone; elsewhere call_rcu with a function that calls kmem_cache_free. */
+/* kfree_rcu(pointer, member), where the member is a struct rcu_head; kfree_rcu(pointer) waits. For what kfree takes. That includes a
+ * cache's object only under slub, slab, slqb and bonwick; elsewhere use call_rcu with a function that calls kmem_cache_free. */
 #define kfree_rcu(...) SY__RCU_CHOSEN(__VA_ARGS__, SY__KVFREE_RCU_2, SY__KVFREE_RCU_1, 0)(__VA_ARGS__)
 #define kvfree_rcu(...) kfree_rcu(__VA_ARGS__)
 #define kfree_rcu_mightsleep(pointer) SY__KVFREE_RCU_1(pointer)

@@ -1,4 +1,5 @@
-/* <linux/shrinker.h> for kernel code that is compiled into a program: caches that give something up when an allocation that may wait finds no memory. */
+/* <linux/shrinker.h> for kernel code that is compiled into a program: caches that give up objects when an allocation finds no memory
+ * and may wait. */
 #ifndef SLABYARD_KERNEL_LINUX_SHRINKER_H
 #define SLABYARD_KERNEL_LINUX_SHRINKER_H
 
@@ -23,7 +24,7 @@ struct shrink_control {
 	struct mem_cgroup *memcg;
 };
 
-/* How many there are that could be given up; gives up some of nr_to_scan, and says how many. */
+/* count_objects returns how many objects could be given up. scan_objects gives up some of nr_to_scan and returns how many. */
 struct shrinker {
 	unsigned long (*count_objects)(struct shrinker *, struct shrink_control *);
 	unsigned long (*scan_objects)(struct shrinker *, struct shrink_control *);
@@ -49,11 +50,11 @@ unsigned long sy__shrink(gfp_t);
 }
 #endif
 
-/* With the name that Linux 6.0 and later want; without one. */
+/* With the name that Linux 6.0 and later take, or without one. */
 #define register_shrinker(...) SY__REGISTER_SHRINKER(__VA_ARGS__, "")
 #define SY__REGISTER_SHRINKER(shrinker, ...) (sy__shrinker_add(shrinker), 0)
 
-/* When this has returned, nobody is in it. */
+/* When this has returned, nobody runs the shrinker. */
 #define unregister_shrinker(shrinker) sy__shrinker_remove(shrinker)
 
 /* Linux 6.7 and later. NULL: no memory. */

@@ -1,9 +1,9 @@
 /*
- * <linux/spinlock.h> for kernel code that is compiled into a program. The kernel may preempt a thread that holds such a lock, so
- * who waits for long sleeps. A program has no interrupts: the variants that turn them off are the plain lock.
+ * <linux/spinlock.h> for kernel code that is compiled into a program. The holder of a lock may be preempted here, so a thread that
+ * waits for long sleeps. A program has no interrupts: the variants that turn them off are the plain lock.
  *
- * A callback of call_rcu may take a lock that the code around it holds too. So callbacks never run in a thread that holds one
- * of these locks (library/rcu.c).
+ * A callback of call_rcu may take a lock that the code around it holds. So callbacks never run in a thread that holds one of these
+ * locks (library/rcu.c).
  */
 #ifndef SLABYARD_KERNEL_LINUX_SPINLOCK_H
 #define SLABYARD_KERNEL_LINUX_SPINLOCK_H
