@@ -387,7 +387,7 @@ static void take_time(struct scan *scan, uint64_t time)
 
 struct record empty_record(uint16_t cpu)
 {
-	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .name = NO_TEXT};
+	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .task = NONE, .name = NO_TEXT};
 }
 
 static void count_event(struct scan *scan, const struct record *record, enum event_name event)
@@ -456,11 +456,12 @@ bool take_kmem(struct scan *scan, struct record *record, enum event_name event, 
 }
 
 /* A line with CPU, time and event. False: it cannot be read. */
-static bool take_event(struct scan *scan, const char *at, const char *end, uint64_t cpu)
+static bool take_event(struct scan *scan, const char *line, const char *at, const char *end, uint64_t cpu)
 {
 	struct record record = empty_record((uint16_t)cpu);
 	struct word word;
 	uint64_t period;
+	const char *behind_cpu = at;
 	if (cpu >= UINT16_MAX || !find_time(scan, &record, at, end, &word))
 		return false;
 	if (decimal(word, &period))
@@ -473,8 +474,10 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 	if (word.end - word.start > 5 && memcmp(word.start, "kmem:", 5) == 0)
 		word.start += 5;
 	enum event_name event = event_of(word);
-	if (likely(event < EVENT_MARK))
+	if (likely(event < EVENT_MARK)) {
+		record.task = task_of(scan, line, behind_cpu);
 		return take_kmem(scan, &record, event, at, end);
+	}
 	record.kind = SNAPSHOT;
 	if (event == EVENT_MARK && take_mark(scan, &record, at, end))
 		count_event(scan, &record, event);
@@ -525,7 +528,7 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 	const char *at = line;
 	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
 		stack_end(scan);
-		if (likely(take_event(scan, at, end, cpu)))
+		if (likely(take_event(scan, line, at, end, cpu)))
 			return;
 	}
 	take_other_line(scan, line, end);

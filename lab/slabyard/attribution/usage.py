@@ -216,7 +216,8 @@ class Keys:
         texts = self._texts[name]
         column = rows.batch[name]
         if name == "pid":
-            found, inverse = np.unique(column.to_numpy()[chosen], return_inverse=True)
+            numbers = np.where(rows.older[chosen], -1, column.to_numpy()[chosen])
+            found, inverse = np.unique(numbers, return_inverse=True)
             return np.asarray([texts.number(str(one)) for one in found.tolist()], np.uint32)[inverse]
         numbers = codes(column, texts)[chosen]
         numbers[rows.older[chosen]] = texts.number(OLDER_NAME)

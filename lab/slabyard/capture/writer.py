@@ -32,8 +32,10 @@ from ..trace.file import (
     NO_CACHE,
     ORIGINS,
     OWNERS,
+    PID,
     SCHEMA,
     STACK,
+    TASK,
     Cache,
     DirectMap,
     Metadata,
@@ -46,9 +48,9 @@ from .inputs import About
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
-    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "cpu": "u2",
-    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i2",
-    "accounted": "?",
+    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "task": "u4",
+    "cpu": "u2", "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1",
+    "node": "i2", "accounted": "?",
 }  # fmt: skip
 
 
@@ -108,11 +110,16 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     caches = _caches(header, _known(header["marks"], about.snapshots))
     schema = SCHEMA.append(CACHE_NAME)
     schema = schema.append(STACK) if header["stacks"] else schema
+    schema = schema.append(TASK).append(PID) if header["tasks"] else schema
+    tasks, pids = _tasks(header["tasks"])
+    texts["task"], of_task = np.unique(tasks, return_inverse=True)
     try:
         with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
             for block in reader.blocks():
                 for name in ("call_site", "stack"):
                     block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
+                task = np.minimum(block["task"], np.uint32(len(pids) - 1))
+                block["task"], block["pid"] = of_task[task], pids[task]
                 _name_caches(block, texts, caches, header["shared_pages"])
                 columns = [text_column(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -127,7 +134,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
 
 _DICTIONARIES = [
     "cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site", "cache_name",
-    "stack",
+    "stack", "task", "pid",
 ]  # fmt: skip
 _ENCODING: dict[str, Any] = {
     "compression": "zstd",
@@ -148,6 +155,13 @@ def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> N
             more = f" and {len(marks) - 8} others" if len(marks) > 8 else ""
             known = f"its marks are {', '.join(marks[:8])}{more}" if marks else "it has no marks"
             raise UserError(f"the capture has no mark {one['name']} (a tracing_mark_write of that name); {known}; `end` is its end")
+
+
+def _tasks(found: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Names (texts) and numbers (int32) of the tasks, `4719 find` each, and of none: an empty name, -1."""
+    parts = [one.partition(" ") for one in found]
+    numbers = [min(int(number), 2**31 - 1) for number, _, _ in parts]
+    return np.array([*(name for _, _, name in parts), ""], object), np.array([*numbers, -1], np.int32)
 
 
 def _name_caches(block: dict[str, np.ndarray], texts: dict[str, np.ndarray], caches: Sequence[Cache], shared_pages: bool) -> None:

@@ -78,6 +78,8 @@ SCHEMA = pa.schema(
     ]
 )
 STACK = pa.field("stack", _TEXT, nullable=False)  # a column of traces that were recorded with stacks
+TASK = pa.field("task", _TEXT, nullable=False)  # and `pid`: columns of traces whose captures tell who did it
+PID = pa.field("pid", pa.int32(), nullable=False)
 CACHE_NAME = pa.field("cache_name", _TEXT, nullable=False)  # of all but the first traces; made of `cache` for these
 
 
