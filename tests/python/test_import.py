@@ -415,6 +415,16 @@ def test_a_capture_without_tasks_has_no_columns_of_them(tmp_path: Path) -> None:
     assert not {"task", "pid"} & set(capture.imported(tmp_path)[1][0])
 
 
+def test_call_sites_keep_their_modules(tmp_path: Path) -> None:
+    sizes = "bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+    line = "  find-9  [000] .....  10.%06d: kmalloc: call_site=%s ptr=%#x " + sizes
+    sites = ["ext4_alloc_inode+0x1c/0x90 [ext4]", "alloc_inode+0x1c/0x90", "[ext4]"]
+    lines = [line % (at, site, BASE + 64 * at) for at, site in enumerate(sites)]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    imported(tmp_path / "t.txt", tmp_path / "t.parquet")
+    assert [row["call_site"] for row in rows(tmp_path / "t.parquet")] == ["ext4_alloc_inode+0x1c [ext4]", "alloc_inode+0x1c", "[ext4]"]
+
+
 def test_one_slab_is_one_cache(tmp_path: Path) -> None:
     """Without names: one slab joins call sites; equal sizes alone do not."""
     capture = Capture()
