@@ -436,7 +436,7 @@ static bool find_time(struct scan *scan, struct record *record, const char *at, 
 				count_tick(scan, record->time);
 			return true;
 		}
-		if (has_day && word.end[-1] == ':')
+		if (*word.start == '[' || (has_day && word.end[-1] == ':')) /* another CPU: the one before was in the task's name */
 			break;
 		if (time_of_day(word, &ns)) {
 			record->time = TIME_ZERO + days * DAY_SECONDS * 1000000000 + ns;

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "import/import.h"
+#include "import/values.h"
 
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ static void test_forms_of_an_allocation(void)
 		struct capture capture = capture_of(lines[i]);
 		struct record record = only_record(&capture);
 		CHECK_EQUAL(record.kind, KMALLOC);
-		CHECK_EQUAL(record.time, 227770754000);
+		CHECK_EQUAL(record.time - TIME_ZERO, 227770754000);
 		CHECK_EQUAL(record.cpu, 1);
 		CHECK_EQUAL(record.address, 0xffff8881027dbb60);
 		CHECK_EQUAL(record.size, 30);
@@ -123,7 +124,7 @@ static void test_what_is_counted_apart(void)
 	CHECK_EQUAL(scan.null_frees, 2);
 	CHECK_EQUAL(scan.failed_allocs, 3);
 	CHECK_EQUAL(scan.lost, 42 + 12 + 30 + 7);
-	CHECK_EQUAL(scan.unparsed, 5); /* the last one is cut off, though it reads like a line */
+	CHECK_EQUAL(scan.unparsed, 4); /* the last one is cut off, though it reads like a line */
 	CHECK_EQUAL(scan.unknown.count, 1);
 	CHECK_EQUAL(scan.unknown_counts[0], 1);
 	CHECK_EQUAL(scan.spool.records, 1);

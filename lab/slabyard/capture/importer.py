@@ -142,7 +142,10 @@ def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]
             return write(Reader(process.stdout), output, about, inputs.resolve)
         except CutOff:
             inputs.check()
-            raise UserError(f"{', '.join(sources)}: {_complaint(process)}") from None
+            complaint = _complaint(process)
+            if about.source == "trace-cmd" and complaint == "the input is empty":
+                complaint = "damaged, or not by trace-cmd: trace-cmd report prints nothing of it"
+            raise UserError(f"{', '.join(sources)}: {complaint}") from None
         finally:
             if sys.exc_info()[0] is None:
                 inputs.check()

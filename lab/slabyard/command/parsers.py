@@ -158,6 +158,7 @@ def _replay(parent: Any) -> None:
         parent, "replay", "one trace under one allocator", verbs.replay_trace,
         "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
         "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -\n"
+        "  slabyard replay t.parquet --allocator slub --cost-functions 10\n"
         "  slabyard replay t.parquet --allocator slub --proc buddyinfo\n"
         "  slabyard replay t.parquet --allocator slab --slabinfo --sort c",
     )  # fmt: skip
@@ -178,6 +179,7 @@ def _replay(parent: Any) -> None:
         help="of --slabinfo, slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
         "n name, o objects (default), p pages per slab, s object size, u use",
     )  # fmt: skip
+    _costs(verb)
     _machine(verb)
     add_format(verb)
 
@@ -202,6 +204,7 @@ def _compare(parent: Any) -> None:
     )
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
+    _costs(verb)
     _machine(verb)
     add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
@@ -295,6 +298,15 @@ def add_verb(
     )  # fmt: skip
     verb.set_defaults(run=run)
     return verb
+
+
+def _costs(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--cost", action="store_true", help="also count instructions and cache misses of an operation; needs valgrind"
+    )
+    verb.add_argument(
+        "--cost-functions", type=count(10_000), metavar="N", help="the same, and in the records the N functions that cost most"
+    )
 
 
 def _machine(verb: argparse.ArgumentParser) -> None:

@@ -140,9 +140,9 @@ def replay_trace(options: argparse.Namespace) -> int:
         check_outputs((options.log,), (options.trace,))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
-    for name in ("log", "caches", "runs"):
+    for name in ("log", "caches", "runs", "cost", "cost_functions"):
         if getattr(options, name) and (options.proc or options.slabinfo):
-            raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
+            raise UserError(f"--{name.replace('_', '-')} goes with a replay that prints its measures; leave out --proc and --slabinfo")
     check_caches(options.caches, options.format)
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
@@ -157,17 +157,30 @@ def replay_trace(options: argparse.Namespace) -> int:
             if options.proc == "slabinfo":
                 _note_shared_pages(options.allocator, parse_slabinfo(text))
             return _completeness({str(options.trace): workload.metadata.incomplete})
-    with Workload(options.trace, _options(options)) as workload, Progress(2 + (options.runs or 1)) as progress:
+    counts = _counts_cost(options)
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + counts + (options.runs or 1)) as progress:
         exact = _exact(workload, options.allocator, options.log)
+        progress.step(f"{workload.name}: exact figures")
+        cost = workload.cost(options.allocator, options.cost_functions or 0) if counts else None
         samples = []
         for turn in range(options.runs or 1):
             progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs or 1}")
             samples.append(workload.timed(options.allocator))
         latency = workload.latency(options.allocator)
-        record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency))
+        record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency), cost)
         incomplete = workload.metadata.incomplete
     _print(results(record, options.format, lambda one: comparison.details(one, options.caches), lambda one: comparison.flat([one])))
     return _completeness({str(options.trace): incomplete})
+
+
+def _counts_cost(options: argparse.Namespace) -> bool:
+    """Whether costs are to be counted. UserError where that is not possible, before anything is done."""
+    from ..replay import cost
+
+    if not options.cost and not options.cost_functions:
+        return False
+    cost.check()
+    return True
 
 
 def _slabinfo(options: argparse.Namespace) -> int:
@@ -259,7 +272,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
     for spec in specs:
         check_spec(spec)
-    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    counts = _counts_cost(options)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options), counts, options.cost_functions or 0)
     plan.options.check()
     return plan
 

@@ -20,10 +20,11 @@ from . import run
 from .machine import Plan
 
 LEGEND = (
-    "seconds: the workload's time, median with its 95% interval. peak, end: meminfo's",
-    "Slab (slabs and large allocations): the most seen, looking every 20 ms, and a",
-    "second after the workload. events: blocks taken from another migrate type while",
-    "it ran (mm_page_alloc_extfrag).",
+    "seconds: the workload's time, median with its 95% interval. start, peak: meminfo's",
+    "Slab (slabs and large allocations) before the workload, and the most seen, looking",
+    "every 20 ms. grew: the peak less the start. kept: what was there a second after the",
+    "workload, less the start. events: blocks taken from another migrate type while it",
+    "ran (mm_page_alloc_extfrag).",
 )
 
 
@@ -57,11 +58,11 @@ def tables(found: Sequence[Record]) -> list[Table]:
 def _table(group: Sequence[Any], section: Section) -> Table:
     first = group[0]["run"]
     unit, size = memory_unit(section)
-    columns = ["allocator", "seconds", "95%", f"peak {unit}", "95%", f"end {unit}", "events"]
+    columns = ["allocator", "seconds", "95%", "start", "grew", "95%", "kept", "peak", "events"]
     rows = [_row(record, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
-        f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
+        f"{first['memory'] >> 20} MiB, {first['repetition']} boots each, slabs in {unit}"
     )
     notes = [ranks.sentence(section), *run.trouble_notes(group)]
     return Table(title, columns, rows, notes)
@@ -71,18 +72,21 @@ def _row(record: Any, page: float) -> list[Cell]:
     """A record's cells; `page` is a page in the table's unit of memory, which the sentence has too."""
     timed = record["timed"]
     bounds = timed["intervals"]
-    seconds, peak, end = timed["seconds"], timed["held_pages_peak"] * page, timed["held_pages_end"] * page
-    decimals = 0 if page >= 1 else 2
+    seconds, decimals = timed["seconds"], 0 if page >= 1 else 2
     around = "-"
-    if "held_pages_peak" in bounds:
-        around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["held_pages_peak"])
+    if "grew_pages_peak" in bounds:
+        around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["grew_pages_peak"])
+    memory = (timed[name] * page for name in ("held_pages_start", "grew_pages_peak", "grew_pages_end", "held_pages_peak"))
+    start, rise, stayed, peak = (Figure(value, f"{value:,.{decimals}f}") for value in memory)
     return [
         record["run"]["allocator"],
         Figure(seconds, f"{seconds:.3g}"),
         f"{bounds['seconds'][0]:.3g}-{bounds['seconds'][1]:.3g}" if "seconds" in bounds else "-",
-        Figure(peak, f"{peak:,.{decimals}f}"),
+        start,
+        rise,
         around,
-        Figure(end, f"{end:,.{decimals}f}"),
+        stayed,
+        peak,
         timed["fragmentation_events"],
     ]
 
@@ -95,6 +99,8 @@ MEASURES = (
     Measure("held_pages_start", "timed", "KiB", "slabs and large allocations before"),
     Measure("held_pages_peak", "timed", "KiB", "slabs and large allocations, most seen"),
     Measure("held_pages_end", "timed", "KiB", "slabs and large allocations after"),
+    Measure("grew_pages_peak", "timed", "KiB", "growth: the peak less the start"),
+    Measure("grew_pages_end", "timed", "KiB", "kept: the end less the start"),
     Measure("fragmentation_events", "timed", "", "fallback events of the workload"),
     Measure("fragmentation_events_boot", "timed", "", "fallback events since the start"),
 )
