@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from handmade import Builder, cache, complaint, slabyard
-from slabyard.attribution import export, pprof, usage
+from slabyard.attribution import export, flames, pprof, usage
 from slabyard.trace import file as trace_file
 from slabyard.trace.file import Trace
 
@@ -127,3 +127,21 @@ def test_gathered_rows_have_nulls_where_nothing_ties_objects_to_pages(tmp_path: 
     with Trace(stacked(tmp_path / "t.parquet")) as trace:
         table = export.gather(trace, usage.window_of(trace, None, None))
     assert table["pinned_bytes"].null_count == table.num_rows == 4
+
+
+def test_the_report_draws_flames(tmp_path: Path) -> None:
+    report, records = tmp_path / "r.html", tmp_path / "r.json"
+    done = slabyard("compare", SPIKE, "--allocators", "slub", "--runs", "1", "--report", report, "--export-json", records)
+    assert done.returncode in (0, 3), done.stderr
+    recorded = next(one for one in json.loads(records.read_text()) if one["run"]["allocator"] == "recorded")
+    stacks = recorded["exact"]["stacks"]
+    assert stacks["live_at_peak"][0]["bytes"] > 1 << 20 and len(stacks["live_at_peak"]) <= flames.MOST + 1
+    assert stacks["pinned_at_end"][0] == {"frames": ["copy_process", "[task_struct]"], "bytes": 429_824}
+    page = report.read_text()
+    assert page.count('class="block icicle"') == 2 and "[task_struct]: " in page
+
+
+def test_light_stacks_are_put_together() -> None:
+    found = flames._listed(collections.Counter({(f"f{number:03}", "[x]"): 1000 - number for number in range(300)}))
+    assert len(found) == flames.MOST + 1 and sum(one["bytes"] for one in found) == sum(range(701, 1001))
+    assert found[-1]["frames"] == [flames.OTHERS]

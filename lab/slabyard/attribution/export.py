@@ -2,7 +2,6 @@
 
     gather()   one pass for what lives and what was allocated, one for what is pinned, by all that the trace knows: cache, call site,
                stack and task together; rows of one table
-    stacks()   the table as weighted stacks: task, the stack or else the call site's function, and the cache in brackets innermost
     export()   the file: profiles and tables of the above, or counters over time (Perfetto)
 
 Perfetto's file is the JSON of Chrome's trace viewer, which ui.perfetto.dev opens: a counter for the memory in slabs and for each of the
@@ -12,7 +11,6 @@ caches that ever held most.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ..base.files import whole_file, write_text
-from ..base.stacks import Stack, Stacks, folded, speedscope
+from ..base.stacks import Stacks, folded, speedscope
 from ..trace.file import Trace, recorded_curve
 from . import pinned, usage
-from .usage import OLDER_NAME, UNTRACED_NAME, Joiner, Keys, Rows, Window
+from .flames import frames_of, stacks
+from .usage import Joiner, Keys, Rows, Window
 
 WEIGHTS = {
     "live": "live_bytes", "requested": "requested_bytes", "growth": "growth_bytes", "peak": "peak_bytes", "pinned": "pinned_bytes",
@@ -51,29 +50,6 @@ def gather(trace: Trace, window: Window) -> pa.Table:
     for name, zero in (("held_pages", 0.0), ("alone_pages", 0), ("pinned_bytes", 0)):
         table = table.append_column(name, pa.array([row.get(name, zero) for row in rows]))
     return table
-
-
-def frames_of(row: dict[str, Any]) -> Stack:
-    """A row's stack, outermost frame first, without task and cache."""
-    stack = row.get("stack") or ""
-    if stack and stack not in (UNTRACED_NAME, OLDER_NAME):
-        return tuple(stack.split(";"))
-    return (function(row["call_site"]),)
-
-
-def function(call_site: str) -> str:
-    """`ext4_alloc_inode` of `ext4_alloc_inode+0x1c [ext4]`."""
-    return call_site.partition("+0x")[0].partition(" [")[0] if not call_site.startswith("(") else call_site
-
-
-def stacks(table: pa.Table, weight: str) -> Stacks:
-    """Weighted stacks of a gathered table; rows that weigh nothing, or less, are left out."""
-    found: Stacks = Counter()
-    for row in table.to_pylist():
-        if (row[weight] or 0) > 0:
-            task = (row["task"],) if "task" in row else ()
-            found[(*task, *frames_of(row), f"[{row['cache']}]")] += row[weight]
-    return found
 
 
 def export(trace: Trace, form: str, path: Path, window: Window, weight: str = "live") -> None:
