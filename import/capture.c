@@ -43,6 +43,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 		capture->numbers[i] = (struct numbers){
 			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites, NONE),
 			.stacks = merge(&texts->stacks, &scan->texts.stacks, NONE),
+			.tasks = merge(&texts->tasks, &scan->texts.tasks, NONE),
 			.marks = merge(&texts->marks, &scan->texts.marks, NONE),
 			.gfp = merge(&texts->gfp, &scan->texts.gfp, 0),
 			.names = merge(&texts->names, &scan->texts.names, NO_TEXT),
@@ -72,6 +73,7 @@ void capture_close(struct capture *capture)
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
 		free(capture->numbers[i].stacks);
+		free(capture->numbers[i].tasks);
 		free(capture->numbers[i].marks);
 		free(capture->numbers[i].gfp);
 		free(capture->numbers[i].names);
@@ -121,7 +123,7 @@ static struct record *mark(struct capture *capture, uint32_t number)
 {
 	capture->current = (struct record){
 		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE,
-		.name = NO_TEXT};
+		.task = NONE, .name = NO_TEXT};
 	capture->taken++;
 	return &capture->current;
 }
@@ -134,6 +136,8 @@ static void translate(const struct scan *scan, const struct numbers *numbers, st
 		record->call_site = numbers->call_sites[record->call_site];
 	if (record->stack != NONE)
 		record->stack = numbers->stacks[record->stack];
+	if (record->task != NONE)
+		record->task = numbers->tasks[record->task];
 	if (record->name != NO_TEXT)
 		record->name = (uint16_t)numbers->names[record->name];
 	if (record->gfp)

@@ -199,6 +199,7 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	put_scans(json, capture);
 	put_texts(json, "call_sites", &capture->texts.call_sites);
 	put_texts(json, "stacks", &capture->texts.stacks);
+	put_texts(json, "tasks", &capture->texts.tasks);
 	put_texts(json, "gfp", &capture->texts.gfp);
 	put_texts(json, "marks", &capture->texts.marks);
 	put_caches(json, capture, &result->caches);

@@ -5,7 +5,7 @@
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
- *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, tasks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
  *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
  *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
@@ -61,7 +61,7 @@ struct record {
 	int8_t migrate;
 	uint8_t accounted;
 	int16_t node;
-	uint8_t unused[4];
+	uint32_t task;      /* in struct texts.tasks, or NONE */
 };
 _Static_assert(sizeof(struct record) == 48, "records have no padding");
 
@@ -107,7 +107,7 @@ void intern_free(struct interner *);
 uint32_t intern(struct interner *, const char *text, size_t length); /* NONE when the limit is reached */
 
 struct texts {
-	struct interner call_sites, stacks, gfp, names, marks;
+	struct interner call_sites, stacks, tasks, gfp, names, marks;
 };
 
 void texts_init(struct texts *);
@@ -205,6 +205,10 @@ void stack_wait(struct scan *, const struct record *); /* the record of the even
 void stack_end(struct scan *); /* no more lines of its stack come: it goes to the spool */
 bool take_frame(struct scan *, const char *line, const char *end); /* false: the line is none of a stack */
 
+/* ---- tasks.c: who did it ------------------------------------------------------------------------------------------ */
+
+uint32_t task_of(struct scan *, const char *line, const char *behind_cpu); /* that stands before the CPU; NONE: nobody is named */
+
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 
 struct capture {
@@ -212,7 +216,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *stacks, *marks, *gfp, *names;
+		uint32_t *call_sites, *stacks, *tasks, *marks, *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
 	uint32_t records;               /* with the two marks */
@@ -411,7 +415,7 @@ uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE 
 
 struct row {
 	uint64_t time, address;
-	uint32_t object, size, allocated, call_site, stack;
+	uint32_t object, size, allocated, call_site, stack, task;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
 	int8_t migrate;

@@ -51,7 +51,7 @@ enum field {
 struct fields {
 	unsigned has;
 	uint64_t req, alloc;
-	struct word call_site, symbol, gfp, name;
+	struct word call_site, module, symbol, gfp, name;
 };
 
 static void unsigned_field(struct word value, uint64_t *to, unsigned bit, struct fields *fields)
@@ -152,18 +152,20 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 				value = padded_null(at, end);
 			take_field(scan, record, fields, (struct word){start, equals}, value);
 			at = value.end;
+		} else if (*start == '[' && at[-1] == ']' && at - start > 2 && fields->call_site.start && !fields->module.start) {
+			fields->module = (struct word){start, at};
 		} else if (*start == '(' && at[-1] == ')' && at - start > 2 && !is_null((struct word){start, at}) && start[1] != '-' &&
 		           (unsigned char)(start[1] - '0') > 9)
 			fields->symbol = (struct word){start + 1, at - 1};
 	}
 }
 
-/* A call site as `function+0x2a`: without the function's length, which tracefs prints, and a symbol if there is one, not an address. */
+/* A call site as `function+0x2a`, or `function+0x2a [module]`: without the function's length, which tracefs prints, and a symbol if there is one, not an address. */
 static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 {
 	struct word site = fields->call_site;
 	uint64_t address;
-	char hex[24];
+	char hex[24], both[256];
 	if (pointer(site, &address)) {
 		if (fields->symbol.start)
 			site = fields->symbol;
@@ -175,6 +177,11 @@ static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 			site.end = at - 1;
 			break;
 		}
+	int length = (int)(site.end - site.start), more = (int)(fields->module.end - fields->module.start);
+	if (more && length + more + 1 < (int)sizeof both) {
+		length = snprintf(both, sizeof both, "%.*s %.*s", length, site.start, more, fields->module.start);
+		site = (struct word){both, both + length};
+	}
 	return intern(&scan->texts.call_sites, site.start ? site.start : "", (size_t)(site.end - site.start));
 }
 
@@ -387,7 +394,7 @@ static void take_time(struct scan *scan, uint64_t time)
 
 struct record empty_record(uint16_t cpu)
 {
-	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .name = NO_TEXT};
+	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .task = NONE, .name = NO_TEXT};
 }
 
 static void count_event(struct scan *scan, const struct record *record, enum event_name event)
@@ -456,11 +463,12 @@ bool take_kmem(struct scan *scan, struct record *record, enum event_name event, 
 }
 
 /* A line with CPU, time and event. False: it cannot be read. */
-static bool take_event(struct scan *scan, const char *at, const char *end, uint64_t cpu)
+static bool take_event(struct scan *scan, const char *line, const char *at, const char *end, uint64_t cpu)
 {
 	struct record record = empty_record((uint16_t)cpu);
 	struct word word;
 	uint64_t period;
+	const char *behind_cpu = at;
 	if (cpu >= UINT16_MAX || !find_time(scan, &record, at, end, &word))
 		return false;
 	if (decimal(word, &period))
@@ -473,8 +481,10 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 	if (word.end - word.start > 5 && memcmp(word.start, "kmem:", 5) == 0)
 		word.start += 5;
 	enum event_name event = event_of(word);
-	if (likely(event < EVENT_MARK))
+	if (likely(event < EVENT_MARK)) {
+		record.task = task_of(scan, line, behind_cpu);
 		return take_kmem(scan, &record, event, at, end);
+	}
 	record.kind = SNAPSHOT;
 	if (event == EVENT_MARK && take_mark(scan, &record, at, end))
 		count_event(scan, &record, event);
@@ -525,7 +535,7 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 	const char *at = line;
 	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
 		stack_end(scan);
-		if (likely(take_event(scan, at, end, cpu)))
+		if (likely(take_event(scan, line, at, end, cpu)))
 			return;
 	}
 	take_other_line(scan, line, end);

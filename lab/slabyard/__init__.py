@@ -7,6 +7,7 @@ The package starts programs and reads their JSON; it never links the core. What 
 
     base       what all of them stand on: the user's one-line errors, child processes, files, tables, SVG, HTML, the terminal
     trace      the file that a trace is, and the kernel's own texts in it (slabinfo, buddyinfo, GFP flags)
+    attribution  who holds memory in a trace: caches, call sites, tasks, pinned pages; exports of it to other tools
     capture    records a kernel; makes a trace of what perf or tracefs wrote
     live       the caches of the running kernel, as they grow
     replay     a trace as the flat arrays that the replay program reads, and its passes under an allocator
@@ -20,6 +21,36 @@ The package starts programs and reads their JSON; it never links the core. What 
 
 Imports go one way: a package may import those above it in this list, and none below. The one that stands against the flow is `trace`
 before `capture`: who writes a trace must know its form. tests/python/test_packages.py holds every module to this.
+Whoever imports the package finds what api.py has: open(), replay(), compare().
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import Comparison as Comparison
+    from .api import Error as Error
+    from .api import Run as Run
+    from .api import Trace as Trace
+    from .api import compare as compare
+    from .api import open as open
+    from .api import replay as replay
+
 __version__ = "0.1.0"
+_API = ("Comparison", "Error", "Run", "Trace", "compare", "open", "replay")
+
+
+def __getattr__(name: str) -> Any:
+    """api.py and what it loads come with the first use of a name: the command line starts without."""
+    if name not in _API:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import api
+
+    # Loading api also loads the package `replay`, which then stands under the name of the function.
+    globals().update({one: getattr(api, one) for one in _API})
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_API]

@@ -23,7 +23,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
-VERBS = ("list", "record", "top", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
+VERBS = ("list", "record", "top", "import", "info", "export", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,7 @@ def test_info(busy: Path) -> None:
     assert about["cpus"] == 2 and about["lost"] == 0 and about["kernel"] == "6.1.0-test" and about["span_seconds"] > 0
     assert {cache["name"] for cache in about["caches"]} == {"dentry", "inode"}
     hackbench = Path(__file__).parents[2] / "traces" / "hackbench.parquet"
-    shown = [slabyard("info", hackbench, "--format", "csv", *words).stdout for words in ([], ["--caches"])]
-    assert shown[0] == shown[1] and shown[0].count("\ncache,") > 16
+    assert slabyard("info", hackbench, "--format", "csv").stdout.count("\ncache,") > 16
     text = slabyard("info", busy).stdout
     assert "6.1.0-test" in text and max(map(len, text.splitlines())) <= max(80, len(str(busy)))
 

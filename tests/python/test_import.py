@@ -379,6 +379,52 @@ def test_names_on_frees_name_the_slab(tmp_path: Path) -> None:
     assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0] * 4 + [1] * 4
 
 
+def test_each_event_names_its_cache(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.alloc(BASE + 0x1000, site="new+0x1", name="thing")
+    capture.kmalloc(BASE + 0x2000, 150, 192)
+    capture.free(BASE + 0x1000, name="thing")
+    capture.event("kfree", f"call_site=drop+0x1 ptr={BASE + 0x2000:#x}")
+    capture.event("kfree", f"call_site=drop+0x1 ptr={BASE + 0x9000:#x}")
+    _, found = capture.imported(tmp_path)
+    assert [row["cache_name"] for row in found] == ["thing", "kmalloc-192", "thing", "kmalloc-192", ""]
+
+
+@pytest.mark.parametrize(
+    ("before", "task", "pid"),
+    [
+        ("            find  4719 ", "find", 4719), ("  Web Content 77/78 ", "Web Content", 77),
+        ("kworker/0:1-events   12 ", "kworker/0:1-events", 12), ("            find-4719  ", "find", 4719),
+        ("          <...>-12     (-----) ", "<...>", 12), (" rs:main Q:Reg-300  (  299) ", "rs:main Q:Reg", 300),
+        ("", "", -1), ("  4719 ", "", -1), (" a task without a number ", "", -1), (":0 0 ", ":0", 0),
+    ],
+)  # fmt: skip
+def test_tasks(tmp_path: Path, before: str, task: str, pid: int) -> None:
+    sizes = "bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+    line = "[000] 10.%06d: kmem:kmalloc: call_site=new+0x1 ptr=%#x " + sizes
+    lines = [before + line % (1, BASE + 0x2000), "  other 9 " + line % (2, BASE + 0x3000), before + line % (3, BASE + 0x2000)]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    imported(tmp_path / "t.txt", tmp_path / "t.parquet")
+    found = [(row["origin"], row["task"], row["pid"]) for row in rows(tmp_path / "t.parquet")]
+    assert found == [("recorded", task, pid), ("recorded", "other", 9), ("implied", "", -1), ("recorded", task, pid)]
+
+
+def test_a_capture_without_tasks_has_no_columns_of_them(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.alloc(BASE + 0x1000)
+    assert not {"task", "pid"} & set(capture.imported(tmp_path)[1][0])
+
+
+def test_call_sites_keep_their_modules(tmp_path: Path) -> None:
+    sizes = "bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+    line = "  find-9  [000] .....  10.%06d: kmalloc: call_site=%s ptr=%#x " + sizes
+    sites = ["ext4_alloc_inode+0x1c/0x90 [ext4]", "alloc_inode+0x1c/0x90", "[ext4]"]
+    lines = [line % (at, site, BASE + 64 * at) for at, site in enumerate(sites)]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    imported(tmp_path / "t.txt", tmp_path / "t.parquet")
+    assert [row["call_site"] for row in rows(tmp_path / "t.parquet")] == ["ext4_alloc_inode+0x1c [ext4]", "alloc_inode+0x1c", "[ext4]"]
+
+
 def test_one_slab_is_one_cache(tmp_path: Path) -> None:
     """Without names: one slab joins call sites; equal sizes alone do not."""
     capture = Capture()

@@ -16,6 +16,7 @@ import pytest
 
 from kernel_support import make_tree
 from slabyard.command import cli
+from slabyard.base import stacks
 from slabyard.report import page as report
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
@@ -495,7 +496,7 @@ def test_stacks_are_those_of_the_workload_in_the_kernel() -> None:
     assert (profile.samples, profile.of_programs) == (3, 1)
     third = pytest.approx(1 / 3)
     assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, "free_slow": 0}
-    assert flame.folded(profile).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
+    assert stacks.folded(profile.stacks).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
     assert flame.own(profile)[0] == ("kfree", 1, 1)
 
 
@@ -526,7 +527,7 @@ def test_a_flame_graph_tells_of_trouble(
 
 
 def test_speedscope_has_every_sample() -> None:
-    made = json.loads(flame.speedscope(flame.collect(PERF.splitlines(), 11, 12), "x"))
+    made = json.loads(stacks.speedscope(flame.collect(PERF.splitlines(), 11, 12).stacks, "x"))
     frames = [frame["name"] for frame in made["shared"]["frames"]]
     one = made["profiles"][0]
     assert sum(one["weights"]) == one["endValue"] == 3

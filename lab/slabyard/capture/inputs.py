@@ -39,7 +39,7 @@ from ..base.programs import child, last_line
 from . import evidence, heaptrack, perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
-_FIELDS = "cpu,time,event,trace"
+_FIELDS = "comm,pid,cpu,time,event,trace"
 _TRACE_DAT = b"\x17\x08\x44tracing"  # how trace-cmd's file begins
 _HEAD = 16  # bytes that tell what a file is
 _PIPE = 1 << 20  # bytes of a pipe's buffer

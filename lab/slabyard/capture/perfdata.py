@@ -189,11 +189,23 @@ def _rounds(data: bytes, offset: int) -> Iterator[int]:
 
 
 def resolve(call_sites: Sequence[str], data: PerfData) -> list[str]:
-    """The call sites with addresses replaced by `function+0x…`, where the recorded kernel's symbols are at hand."""
-    if not any(site.startswith("0x") for site in call_sites):
+    """The call sites with addresses replaced by `function+0x…`, and with ` [module]` behind those of modules, where the recorded
+    kernel's symbols are at hand."""
+    text = _kallsyms(data)
+    if text is None:
         return list(call_sites)
-    table = _symbols(data)
-    return [_symbol(site, table) if site.startswith("0x") else site for site in call_sites]
+    table = _symbols(text, data) if any(site.startswith("0x") for site in call_sites) else None
+    named = [_symbol(site, table) if site.startswith("0x") else site for site in call_sites]
+    modules = _modules(text)
+    return [f"{site} {modules[name]}" if modules.get(name := site.partition("+")[0]) and site[-1] != "]" else site for site in named]
+
+
+def _modules(text: str) -> dict[str, str]:
+    """By function the module that has it, `[ext4]`; an empty text for functions of the kernel, and where several have one."""
+    found: dict[str, str] = {}
+    for name, module in re.findall(r"^\S+ [tTwW] (\S+)(?:\t(\[\S+\]))?$", text, re.MULTILINE):
+        found[name] = module if found.get(name, module) == module else ""
+    return found
 
 
 @dataclass
@@ -203,15 +215,18 @@ class _Symbols:
     end: int  # addresses from here on are not known
 
 
-def _symbols(data: PerfData) -> _Symbols | None:
+def _kallsyms(data: PerfData) -> str | None:
+    """The recorded kernel's symbols; None where they are not at hand."""
     build_id = data.build_id()
     text = None
     if build_id and build_id == running_build_id():
         text = read_text_if_there(Path("/proc/kallsyms"))
     elif build_id:
         text = read_text_if_there(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
-    if not text:
-        return None
+    return text or None
+
+
+def _symbols(text: str, data: PerfData) -> _Symbols | None:
     found = [(int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) [tTwW] (\S+)", text, re.MULTILINE)]
     found.sort(key=lambda symbol: symbol[0])  # stable: of several names at one address the first one stands
     known = {name: address for address, name in found}

@@ -21,16 +21,36 @@ import pyarrow.parquet as pq
 
 from ..base.errors import UserError
 from ..base.files import describe_os_error
+from ..trace import cache_names
 from ..trace import snapshots as kernel
-from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, STACK, Cache, DirectMap, Metadata, Snapshot, checksum
+from ..trace.file import (
+    CACHE_NAME,
+    CHECKSUM_KEY,
+    KFREE,
+    KINDS,
+    METADATA_KEY,
+    NO_CACHE,
+    ORIGINS,
+    OWNERS,
+    PID,
+    SCHEMA,
+    STACK,
+    TASK,
+    Cache,
+    DirectMap,
+    Metadata,
+    Snapshot,
+    checksum,
+    text_column,
+)
 from . import evidence, linux_caches
 from .inputs import About
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
-    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "cpu": "u2",
-    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i2",
-    "accounted": "?",
+    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "task": "u4",
+    "cpu": "u2", "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1",
+    "node": "i2", "accounted": "?",
 }  # fmt: skip
 
 
@@ -87,15 +107,23 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         "call_site": np.array([*resolve(header["call_sites"]), ""], object),
         "stack": np.array([*header["stacks"], ""], object),
     }
-    schema = SCHEMA.append(STACK) if header["stacks"] else SCHEMA
+    caches = _caches(header, _known(header["marks"], about.snapshots))
+    schema = SCHEMA.append(CACHE_NAME)
+    schema = schema.append(STACK) if header["stacks"] else schema
+    schema = schema.append(TASK).append(PID) if header["tasks"] else schema
+    tasks, pids = _tasks(header["tasks"])
+    texts["task"], of_task = np.unique(tasks, return_inverse=True)
     try:
         with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
             for block in reader.blocks():
                 for name in ("call_site", "stack"):
                     block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
-                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
+                task = np.minimum(block["task"], np.uint32(len(pids) - 1))
+                block["task"], block["pid"] = of_task[task], pids[task]
+                _name_caches(block, texts, caches, header["shared_pages"])
+                columns = [text_column(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            metadata = _metadata(header, reader.document(), about)
+            metadata = _metadata(header, reader.document(), about, caches)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
             writer.add_key_value_metadata({METADATA_KEY.decode(): text, CHECKSUM_KEY.decode(): check})
@@ -105,7 +133,8 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
 
 
 _DICTIONARIES = [
-    "cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site", "stack",
+    "cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site", "cache_name",
+    "stack", "task", "pid",
 ]  # fmt: skip
 _ENCODING: dict[str, Any] = {
     "compression": "zstd",
@@ -115,14 +144,6 @@ _ENCODING: dict[str, Any] = {
     "write_statistics": ["time", "cpu"],
     "write_page_checksum": True,
 }
-
-
-def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
-    """A text column, with a dictionary of what this block uses: a row group is written with its whole dictionary."""
-    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
-    places = np.zeros(len(texts), np.int32)
-    places[used] = np.arange(len(used), dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
 
 
 # ---- Metadata ------------------------------------------------------------------------------------------------------------
@@ -136,7 +157,23 @@ def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> N
             raise UserError(f"the capture has no mark {one['name']} (a tracing_mark_write of that name); {known}; `end` is its end")
 
 
-def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> Metadata:
+def _tasks(found: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Names (texts) and numbers (int32) of the tasks, `4719 find` each, and of none: an empty name, -1."""
+    parts = [one.partition(" ") for one in found]
+    numbers = [min(int(number), 2**31 - 1) for number, _, _ in parts]
+    return np.array([*(name for _, _, name in parts), ""], object), np.array([*numbers, -1], np.int32)
+
+
+def _name_caches(block: dict[str, np.ndarray], texts: dict[str, np.ndarray], caches: Sequence[Cache], shared_pages: bool) -> None:
+    """Fills in the column cache_name of a block, and its texts."""
+    kmallocs = np.flatnonzero((block["kind"] <= KFREE) & (block["cache"] == NO_CACHE))
+    block["cache_name"], names = cache_names.names(
+        kmallocs, block["cache"], block["size"], block["allocated"], [one.name for one in caches], shared_pages
+    )
+    texts["cache_name"] = np.array(names, object)
+
+
+def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, caches: list[Cache]) -> Metadata:
     unknown_events: dict[str, int] = {}
     for name, count in header["unknown_events"]:
         unknown_events[name] = unknown_events.get(name, 0) + count
@@ -162,10 +199,12 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         lost=max(header["lost"], about.lost),
         shared_pages=header["shared_pages"],
         direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
-        caches=_caches(header, trailer["cache_counts"], taken),
+        caches=caches,
         zones=zones,
         snapshots=taken,
     )
+    for cache, counts in zip(caches, trailer["cache_counts"], strict=True):
+        cache.allocs, cache.frees = counts
     for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered", "late"):
         setattr(metadata, name, header[name])
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
@@ -210,7 +249,13 @@ def _zones(files: Sequence[dict[str, str]], header: dict[str, Any]) -> list[kern
     return []
 
 
-def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
+def _known(marks: Sequence[str], known: Sequence[dict[str, Any]]) -> list[Snapshot]:
+    """What is known of the kernel, in the order of the marks; their times come with the trailer."""
+    ordered = sorted(known, key=lambda one: marks.index(one["name"]))
+    return [Snapshot(one["name"], 0, one.get("files", {}), one.get("slab_attributes")) for one in ordered]
+
+
+def _caches(header: dict[str, Any], taken: Sequence[Snapshot]) -> list[Cache]:
     attributes: dict[str, dict[str, str]] = {}
     for one in taken:
         attributes.update(one.slab_attributes or {})
@@ -225,7 +270,7 @@ def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequ
         if not name:
             invented[one["size"]] = invented.get(one["size"], 0) + 1
             name = f"anon-{one['size']}-{invented[one['size']]}"
-        cache = Cache(name, one["size"], slab_size=one["allocated"] or None, allocs=counts[number][0], frees=counts[number][1])
+        cache = Cache(name, one["size"], slab_size=one["allocated"] or None)
         if name in attributes:
             cache.describe(attributes[name])
         else:

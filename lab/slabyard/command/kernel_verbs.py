@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base import stacks
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
 from ..base.files import check_folder, check_outputs, write_text
 from ..base.table import Cell, Table, counted, results
@@ -367,8 +368,8 @@ def _flame(options: argparse.Namespace) -> int:
             profile.add(found)
             progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
     title = f"{spec.text} under {job.name}: Linux {kernel.about['release']} for {kernel.arch}"
-    _write_text(options.folded, flame.folded(profile))
-    _write_text(options.speedscope, flame.speedscope(profile, title))
+    _write_text(options.folded, stacks.folded(profile.stacks))
+    _write_text(options.speedscope, stacks.speedscope(profile.stacks, title))
     _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
     about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
     about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}

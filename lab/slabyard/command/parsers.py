@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
-from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs
+from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
 from .words import add_format, count, cpus, duration, file, new_file, nodes, size, specs, thread_counts
 
@@ -70,7 +70,7 @@ def parser() -> Parser:
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
-        _record, _top, _import, _info, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
+        _record, _top, _import, _info, _export, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
     ):  # fmt: skip
         add(parent)
     return top
@@ -141,14 +141,21 @@ def _import(parent: Any) -> None:
 
 
 def _info(parent: Any) -> None:
-    example = "slabyard info t.parquet\n  slabyard info t.parquet --format json\n  slabyard info /proc/slabinfo"
+    example = (
+        "slabyard info t.parquet\n  slabyard info t.parquet --caches --call-sites --sort growth\n"
+        "  slabyard info t.parquet --pinned --to peak\n  slabyard info /proc/slabinfo"
+    )
     verb = add_verb(
-        parent, "info", "what a trace holds, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
+        parent, "info", "what a trace holds and who holds it, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
         "Of a file with several dumps the last is shown, with what grew since the first.",
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="FILE")
-    verb.add_argument("--caches", action="store_true", help="all caches, not the busiest or largest alone")
+    who_verbs.add_views(verb)
     add_format(verb)
+
+
+def _export(parent: Any) -> None:
+    who_verbs.add_export(parent, add_verb)
 
 
 def _replay(parent: Any) -> None:

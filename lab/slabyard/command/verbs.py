@@ -22,6 +22,7 @@ from ..base.files import check_outputs, export_json, is_special, same_file, to_j
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .diff_verb import Baseline, describe_dump
+from .who_verbs import show_views, wants_views
 from .words import check_caches
 
 if TYPE_CHECKING:
@@ -112,14 +113,19 @@ def import_capture(options: argparse.Namespace) -> int:
 
 def describe_trace(options: argparse.Namespace) -> int:
     from ..trace import dumps, info
+    from ..trace.file import Trace
 
     if options.trace.exists() and not options.trace.is_dir():
         if found := dumps.read(options.trace):
             return describe_dump(options.trace, found, options)
         if is_special(options.trace):  # what was read of it is gone
             raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
+    if wants_views(options):
+        with Trace(options.trace) as trace:
+            show_views(trace, options)
+            return _completeness({str(options.trace): trace.metadata.incomplete})
     about = info.describe(options.trace)
-    most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
+    most_caches = None if options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
     return _completeness({str(options.trace): about["incomplete"]})
 

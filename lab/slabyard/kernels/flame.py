@@ -20,7 +20,6 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
-import json
 import re
 import subprocess
 import tempfile
@@ -31,6 +30,7 @@ from pathlib import Path
 
 from ..base.errors import MISSING, UserError
 from ..base.programs import last_line
+from ..base.stacks import Stack
 from ..base.table import Cell, Table
 from ..results import measures
 from . import run, tools
@@ -45,8 +45,6 @@ NO_FREE = frozenset(
 )  # they free other things too
 _ROOTS = frozenset(("uml_finishsetup", "new_thread_handler", "fork_handler"))  # where every stack of a user-mode kernel begins
 _SAMPLE = re.compile(r"^(\S.*?)\s+(\d+\.\d+):")
-
-Stack = tuple[str, ...]
 
 
 @dataclass
@@ -205,31 +203,6 @@ def own(profile: Profile) -> list[tuple[str, int, int]]:
 
 
 # ---- What comes out --------------------------------------------------------------------------------------------------------------
-
-
-def folded(profile: Profile) -> str:
-    """Stacks as flame graph tools read them: `outer;inner COUNT`, sorted."""
-    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(profile.stacks.items()))
-
-
-def speedscope(profile: Profile, name: str) -> str:
-    """The profile as speedscope reads it, which is JSON."""
-    frames = sorted({frame for stack in profile.stacks for frame in stack})
-    place = {frame: number for number, frame in enumerate(frames)}
-    stacks = sorted(profile.stacks.items())
-    whole = {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "name": name,
-        "shared": {"frames": [{"name": frame} for frame in frames]},
-        "profiles": [
-            {
-                "type": "sampled", "name": name, "unit": "none", "startValue": 0, "endValue": profile.samples,
-                "samples": [[place[frame] for frame in stack] for stack, _ in stacks], "weights": [count for _, count in stacks],
-            }
-        ],
-        "exporter": "slabyard",
-    }  # fmt: skip
-    return json.dumps(whole, separators=(",", ":")) + "\n"
 
 
 SHOWN = 15

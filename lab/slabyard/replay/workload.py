@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attribution.flames import flames
 from ..base import programs
 from ..base.errors import UserError
 from ..base.files import describe_os_error, sha256
@@ -283,6 +284,7 @@ class Workload:
                 for one in taken
             ],
             "series": series,
+            "stacks": flames(self.trace),
             "caches": _recorded_caches([one.files["slabinfo"] for one in taken if one.files.get("slabinfo")]),
         }
 

@@ -32,7 +32,7 @@ from ..base.files import whole_file
 from ..base.table import counted
 from ..results import advice, ranks, reasons
 from ..results.model import Section, memory_unit, workloads
-from . import charts, frontier, tables
+from . import charts, flames, frontier, tables
 
 ROWS_IN_ALL = 12_000
 FEWEST_ROWS = 20
@@ -110,6 +110,7 @@ def section(workload: Section) -> dict[str, Any]:
         "base": tables.base_text(workload),
         "advice": advice.lines(workload),
         "comparisons": tables.comparisons(workload),
+        "flames": flames.pictures(workload),
         "blocks": [(title, grid) for title, grid in blocks.items() if grid],
         "measures": tables.every_measure(workload),
         "facts": list(facts.items()),

@@ -42,7 +42,8 @@ from ..results.reasons import Reason, base_of
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
 NESTED = (
-    "series", "settings", "other_start", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive", "functions",
+    "series", "stacks", "settings", "other_start", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive",
+    "functions",
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 from ..base.errors import UserError
 from ..base.table import counted
+from . import cache_names
 from .snapshots import Zone, parse_meminfo
 
 T = TypeVar("T")
@@ -77,6 +78,9 @@ SCHEMA = pa.schema(
     ]
 )
 STACK = pa.field("stack", _TEXT, nullable=False)  # a column of traces that were recorded with stacks
+TASK = pa.field("task", _TEXT, nullable=False)  # and `pid`: columns of traces whose captures tell who did it
+PID = pa.field("pid", pa.int32(), nullable=False)
+CACHE_NAME = pa.field("cache_name", _TEXT, nullable=False)  # of all but the first traces; made of `cache` for these
 
 
 @dataclass
@@ -344,6 +348,17 @@ class Trace:
                 raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
 
     @property
+    def columns(self) -> list[str]:
+        """Names of the columns that there are to read; more than SCHEMA's, maybe."""
+        names = self._file.schema_arrow.names
+        return names if CACHE_NAME.name in names else [*names, CACHE_NAME.name]
+
+    def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """Names and types of these columns, or all."""
+        stored = self._file.schema_arrow
+        return pa.schema([stored.field(name) if name in stored.names else CACHE_NAME for name in columns or self.columns])
+
+    @property
     def rows(self) -> int:
         """Rows in the file, whatever the metadata says."""
         return self._file.metadata.num_rows
@@ -351,14 +366,30 @@ class Trace:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The row groups in order, each as one batch of the named columns (default: all).
 
-        Raises UserError when the file turns out to be damaged.
+        Raises UserError when the file turns out to be damaged, or has no such column.
         """
+        present = self.columns
+        wanted = list(present if columns is None else columns)
+        if unknown := [name for name in wanted if name not in present]:
+            raise UserError(f"{self.path}: has no column {unknown[0]}; it has {', '.join(present)}")
+        named = CACHE_NAME.name in wanted and CACHE_NAME.name not in self._file.schema_arrow.names
+        stored = [*(name for name in wanted if name != CACHE_NAME.name), *_NAMING] if named else wanted
         for group in range(self._file.num_row_groups):
             try:
-                table = self._file.read_row_group(group, columns=list(columns) if columns is not None else None)
+                table = self._file.read_row_group(group, columns=list(dict.fromkeys(stored)))
             except (pa.ArrowInvalid, OSError, ValueError) as error:
                 raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
-            yield from table.combine_chunks().to_batches()
+            for batch in table.combine_chunks().to_batches():
+                yield self._with_names(batch).select(wanted) if named else batch
+
+    def _with_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The column cache_name for a trace that was written without."""
+        kind, cache = codes(batch["kind"], KINDS), batch["cache"].to_numpy()
+        places, texts = cache_names.names(
+            np.flatnonzero(((kind == KMALLOC) | (kind == KFREE)) & (cache == NO_CACHE)), cache,
+            batch["size"].to_numpy(), batch["allocated"].to_numpy(), [one.name for one in self.metadata.caches], self.metadata.shared_pages,
+        )  # fmt: skip
+        return batch.append_column(CACHE_NAME, text_column(places, np.array(texts, object)))
 
     def close(self) -> None:
         self._file.close()
@@ -368,6 +399,17 @@ class Trace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_NAMING = ("kind", "cache", "size", "allocated")  # what cache_name is made of
+
+
+def text_column(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
+    """A text column, with a dictionary of what these rows use: a row group is written with its whole dictionary."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+    places = np.zeros(len(texts), np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
 
 
 class Vocabulary:

@@ -110,7 +110,8 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
     rows += [[title, about[name]] for name, title in _COUNTS]
     caches = sorted(about["caches"], key=lambda cache: -cache["allocs"])
     shown = caches[:most_caches]
-    notes = [] if len(shown) == len(caches) else [f"{len(caches) - len(shown)} more; --caches shows all of them."]
+    more = f"{len(caches) - len(shown)} more; --format csv shows all of them, --caches who holds memory."
+    notes = [] if len(shown) == len(caches) else [more]
     body: list[list[Cell]] = [
         [cache["name"] or "(unnamed)", cache["object_size"], cache["slab_size"], cache["allocs"], cache["frees"]] for cache in shown
     ]
