@@ -16,15 +16,12 @@ from ..results.records import Record
 from ..trace.file import events_lost
 
 LEGEND = (
-    "ns/op: median time of one allocation or free of an object, with its 95%",
-    "interval. p99: 99 of 100 take no longer, in ns. page: median time, in ns, of one",
-    "page event of everything but the allocator. start: memory in slabs and large",
-    "allocations before the first event. grew: the peak less the start. kept: the end",
-    "less the start. waste: percentage of the memory held at the peak that nobody",
-    "asked for. Memory is ranked by what grew; a difference below 1% is a tie. events:",
-    "blocks taken from another migrate type (mm_page_alloc_extfrag). Memory and events",
-    "are exact, so they have no interval; a malloc's memory is measured. recorded: the",
-    "kernel that the trace was taken on; not ranked.",
+    "ns/op: median time of one allocation or free of an object, with its 95% interval. p99: 99 of 100 take no longer, in ns. page: median "
+    "time, in ns, of one page event of everything but the allocator. start: memory in slabs and large allocations before the first event. "
+    "grew: the peak less the start. kept: the end less the start. waste: percentage of the memory held at the peak that nobody asked for. "
+    "Memory is ranked by what grew; a difference below 1% is a tie. events: blocks taken from another migrate type "
+    "(mm_page_alloc_extfrag). Memory and events are exact, so they have no interval; a malloc's memory is measured. recorded: the kernel "
+    "that the trace was taken on; not ranked."
 )
 COST_LEGEND = (
     "instr: instructions of one allocation or free of an object. L1, LL: its misses in the first and the last level of simulated caches. "
@@ -44,7 +41,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
         out += [_table(members, section), *_costs(section)]
     if any(len(section.replayed) > 1 for section in sections):
         counted_cost = any(one.cost for section in sections for one in section.replayed)
-        out.append(ranks.ranking(sections, [*LEGEND, *([COST_LEGEND] if counted_cost else [])]))
+        out.append(ranks.ranking(sections, [LEGEND, *([COST_LEGEND] if counted_cost else [])]))
     return out
 
 
