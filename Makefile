@@ -1,6 +1,7 @@
 # Everything happens in this folder: .venv/ holds the Python side and the command, build/ the C side.
 #
-#   make compare   replay the bundled traces under every allocator, print the tables, write report.html
+#   make compare   replay the bundled traces under every allocator, print the tables, write report.html; with costs if valgrind
+#                  is there
 #   make test      C tests (plain and with sanitizers) and Python tests, and the slowest of them; of it, make test-threads: those with
 #                  threads, under the thread sanitizer
 #   make test-nightly  an hour: what make test leaves out of the builds with sanitizers, all of make test-cross, ten minutes of soak,
@@ -49,8 +50,12 @@ export PYTHONDONTWRITEBYTECODE := 1
 	venv soak
 .DELETE_ON_ERROR:
 
+# Costs are counted where valgrind is there.
+COUNTS := $(shell command -v valgrind >/dev/null && command -v addr2line >/dev/null && echo --cost)
+
 compare: $(VENV)/.slabyard
-	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
+	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html $(COUNTS)
+	@$(if $(COUNTS),,echo "Instructions and cache misses were not counted; that needs valgrind (Debian: apt install valgrind binutils)" >&2)
 
 bench-library: $(CMAKE_STAMP)
 	@mkdir -p build/bench
@@ -210,9 +215,11 @@ $(VENV)/.slabyard: $(SOURCES) $(VENV)/.run $(CMAKE_STAMP)
 $(VENV)/.tools: $(VENV)/.made $(CMAKE_STAMP)
 	@touch $@
 
-$(VENV)/.test: requirements/test.lock $(VENV)/.made
+EXTRAS := requirements/tune.lock requirements/sweep.lock
+
+$(VENV)/.test: requirements/test.lock $(EXTRAS) $(VENV)/.made
 	@echo "Installing what the tests need"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
 	@touch $@
 
 $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
@@ -222,7 +229,7 @@ $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 
 lock: $(VENV)/.made
 	@$(PIP) install pip-tools==7.6.2
-	@for part in run cmake test lint; do \
+	@for part in run cmake tune sweep test lint; do \
 		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 			--no-header --no-annotate --strip-extras --allow-unsafe \
 			--output-file requirements/$$part.lock requirements/$$part.in || exit 1; \

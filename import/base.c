@@ -12,8 +12,8 @@
  *
  * A candidate that is a multiple of 512 MiB counts sixteenfold. One wrong candidate in 256 is such a multiple, and nearly every
  * right one (x86-64 moves the map by GiB). So a short capture needs one such vote. The winner must have a weight of two, and four
- * times the weight of the next one. Hashed pointers (%p in tracefs text without `nohash-ptr`) spread their votes evenly and have
- * no winner. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
+ * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, so each page frame has one
+ * vote for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
  *
  * Where the capture does not tell the page size it is guessed too: 4 KiB, and if that has no winner, 16 and 64 KiB (main.c). With
  * a wrong size a candidate depends on the frame number, so the votes spread. But the fewer pages 2 MiB have, the more pairs
@@ -22,8 +22,8 @@
  * Votes are in a table of fixed size. When it fills up, every count goes down by one, and candidates with none leave (Misra and
  * Gries). A candidate with a real share of the votes survives that.
  *
- * A short capture in which few slabs came or went has no winner, or a wrong one. Its pointers are told from hashed ones by their
- * upper half: hashing leaves it zero, and kernels (all but user-mode Linux and 32-bit ones) have it set.
+ * A short capture in which few slabs came or went has no winner, or a wrong one. Hashed pointers (%p in tracefs text without
+ * `nohash-ptr`) are told from others by their last bits: hashing makes them random, and every allocator aligns its objects.
  */
 #include "import.h"
 
@@ -39,11 +39,14 @@ enum {
 	LIKELY = 16,
 	WEIGHT = 2,
 	LEAD = 4,
+	MANY_PLACES = 48,
+	OBJECT_ALIGN = 4, /* bytes: no allocator of any kernel aligns less */
 	WEIGHT_OF_OTHER_SIZES = 4 * LIKELY,
 };
 
 struct candidate {
-	uint64_t pages; /* base / page size, modulo 2^64 / page size */
+	uint64_t pages;  /* base / page size, modulo 2^64 / page size */
+	uint64_t places; /* a bit for each page frame that voted, by its hash */
 	uint32_t votes;
 };
 
@@ -81,20 +84,25 @@ static void decrement_all(struct ballot *ballot)
 	ballot->used = 0;
 	for (unsigned i = 0; i < TABLE; i++)
 		if (old[i].votes > 1) {
-			ballot->table[slot_of(ballot->table, old[i].pages)] = (struct candidate){old[i].pages, old[i].votes - 1};
+			ballot->table[slot_of(ballot->table, old[i].pages)] = (struct candidate){old[i].pages, old[i].places, old[i].votes - 1};
 			ballot->used++;
 		}
 	free(old);
 }
 
-static void vote(struct ballot *ballot, uint64_t pages)
+/* One page frame has one vote for a candidate, however often it is used again, until most bits of `places` are set. */
+static void vote(struct ballot *ballot, uint64_t pages, uint64_t pfn)
 {
 	while (ballot->used > TABLE / 4 * 3)
 		decrement_all(ballot);
 	struct candidate *candidate = &ballot->table[slot_of(ballot->table, pages)];
-	ballot->used += !candidate->votes;
-	candidate->pages = pages;
-	candidate->votes++;
+	uint64_t place = UINT64_C(1) << ((pfn * 0x9e3779b97f4a7c15u) >> 58);
+	if (!candidate->votes) {
+		ballot->used++;
+		*candidate = (struct candidate){.pages = pages};
+	}
+	candidate->votes += !(candidate->places & place) || __builtin_popcountll(candidate->places) >= MANY_PLACES;
+	candidate->places |= place;
 }
 
 /* Votes for the candidate of an object's page and a run of 2^order pages that may hold it, if there is one. */
@@ -103,7 +111,7 @@ static void consider(struct ballot *ballot, uint64_t page, uint64_t pfn, uint8_t
 	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = page - pfn, inside = distance % align;
 	uint64_t run = (uint64_t)1 << order;
 	if (inside < run && run < align) /* a larger run fits any object, which proves nothing */
-		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift));
+		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), pfn);
 }
 
 static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t page)
@@ -144,7 +152,7 @@ static uint64_t weight(const struct candidate *candidate, unsigned shift)
 
 static void elect(const struct ballot *ballot, struct base *base)
 {
-	struct candidate best = {0, 0};
+	struct candidate best = {0};
 	uint64_t first = 0, second = 0; /* weights */
 	for (unsigned i = 0; i < TABLE; i++) {
 		uint64_t one = weight(&ballot->table[i], ballot->shift);
@@ -165,7 +173,7 @@ static void elect(const struct ballot *ballot, struct base *base)
 void base_find(struct capture *capture, struct base *base, unsigned shift)
 {
 	uint32_t cpus = 1;
-	uint64_t low = 0, high = 0;
+	uint64_t objects = 0, unaligned = 0, upper = 0;
 	for (uint32_t i = 0; i < capture->scan_count; i++)
 		if (capture->scans[i].cpus > cpus)
 			cpus = capture->scans[i].cpus;
@@ -174,8 +182,11 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 	capture_rewind(capture);
 	for (const struct record *record; (record = capture_next(capture)) != NULL;) {
 		struct cpu *cpu = &recent[record->cpu];
-		if (is_object(record->kind))
-			*(record->address > UINT32_MAX ? &high : &low) += 1;
+		if (is_object(record->kind)) {
+			objects++;
+			unaligned += record->address % OBJECT_ALIGN != 0;
+			upper += record->address >> 63;
+		}
 		if (record->kind == PAGE_ALLOC && record->migrate != MOVABLE)
 			remember(&cpu->runs, record->address, record->order);
 		else if (record->kind == PAGE_FREE)
@@ -187,7 +198,10 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 	}
 	elect(&ballot, base);
 	base->shift = shift;
-	base->hashed = low > high;
+	base->hashed = unaligned > objects / 4;
+	/* The direct map of a kernel in the upper half of the addresses is there too. */
+	if (base->hashed || (upper > objects / 2 && !(base->address >> 63)))
+		base->known = false;
 	free(ballot.table);
 	free(recent);
 }

@@ -8,6 +8,7 @@
  * `record` asks for a first and a last mark. They become records like the capture's own marks.
  */
 #include "import.h"
+#include "values.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 		struct scan *scan = &capture->scans[i];
 		capture->numbers[i] = (struct numbers){
 			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites, NONE),
+			.stacks = merge(&texts->stacks, &scan->texts.stacks, NONE),
 			.marks = merge(&texts->marks, &scan->texts.marks, NONE),
 			.gfp = merge(&texts->gfp, &scan->texts.gfp, 0),
 			.names = merge(&texts->names, &scan->texts.names, NO_TEXT),
@@ -66,8 +68,10 @@ void capture_close(struct capture *capture)
 		spool_close(&capture->scans[i].spool);
 		texts_free(&capture->scans[i].texts);
 		intern_free(&capture->scans[i].unknown);
+		intern_free(&capture->scans[i].headings);
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
+		free(capture->numbers[i].stacks);
 		free(capture->numbers[i].marks);
 		free(capture->numbers[i].gfp);
 		free(capture->numbers[i].names);
@@ -116,15 +120,20 @@ void capture_rewind(struct capture *capture)
 static struct record *mark(struct capture *capture, uint32_t number)
 {
 	capture->current = (struct record){
-		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE,
+		.name = NO_TEXT};
 	capture->taken++;
 	return &capture->current;
 }
 
-static void translate(const struct numbers *numbers, struct record *record)
+static void translate(const struct scan *scan, const struct numbers *numbers, struct record *record)
 {
+	if (unlikely(scan->tick_ns != 1))
+		record->time = TIME_ZERO + (record->time - TIME_ZERO) * scan->tick_ns;
 	if (record->call_site != NONE)
 		record->call_site = numbers->call_sites[record->call_site];
+	if (record->stack != NONE)
+		record->stack = numbers->stacks[record->stack];
 	if (record->name != NO_TEXT)
 		record->name = (uint16_t)numbers->names[record->name];
 	if (record->gfp)
@@ -161,7 +170,7 @@ struct record *capture_next(struct capture *capture)
 	capture->current = reader->buffer[reader->next++];
 	if (unlikely(reader->next == reader->buffered))
 		fill(&capture->scans[input].spool, reader);
-	translate(&capture->numbers[input], &capture->current);
+	translate(&capture->scans[input], &capture->numbers[input], &capture->current);
 	capture->last = capture->current.time;
 	capture->taken++;
 	return &capture->current;

@@ -25,6 +25,7 @@ static struct row row_of(const struct output *output, const struct record *recor
 		.address = record->address,
 		.object = NONE,
 		.call_site = record->call_site,
+		.stack = record->stack,
 		.cpu = record->cpu,
 		.cache = NO_CACHE,
 		.gfp = record->gfp,
@@ -39,8 +40,8 @@ static struct row row_of(const struct output *output, const struct record *recor
 /* A row of an implied event: at the time and on the CPU of the record that follows it. */
 static struct row implied_row(const struct output *output, const struct record *record, uint64_t address, enum kind kind)
 {
-	struct row row = row_of(output, &(struct record){.time = record->time, .address = address, .call_site = NONE, .cpu = record->cpu,
-	                                                 .kind = (uint8_t)kind, .migrate = -1, .node = -1});
+	struct row row = row_of(output, &(struct record){.time = record->time, .address = address, .call_site = NONE, .stack = NONE,
+	                                                 .cpu = record->cpu, .kind = (uint8_t)kind, .migrate = -1, .node = -1});
 	row.origin = IMPLIED;
 	return row;
 }

@@ -90,6 +90,21 @@ static void put_events(FILE *json, const struct capture *capture)
 	fputs("],", json);
 }
 
+static void put_headings(FILE *json, const struct capture *capture)
+{
+	const char *comma = "";
+	fputs("\"headings\":[", json);
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		const struct interner *lines = &capture->scans[i].headings;
+		for (uint32_t number = 0; number < lines->count; number++) {
+			fputs(comma, json);
+			put_text(json, lines->texts[number], lines->lengths[number]);
+			comma = ",";
+		}
+	}
+	fputs("],", json);
+}
+
 static void put_scans(FILE *json, const struct capture *capture)
 {
 	uint32_t cpus = 1, nodes = 1, pageblock_order = NONE;
@@ -106,6 +121,8 @@ static void put_scans(FILE *json, const struct capture *capture)
 		tracefs |= scan->tracefs;
 	}
 	put_events(json, capture);
+	put_headings(json, capture);
+	put_number(json, "hidden_pointers", SUM(capture, hidden));
 	put_number(json, "lines", SUM(capture, lines));
 	put_number(json, "unparsed_lines", SUM(capture, unparsed));
 	put_number(json, "lost", SUM(capture, lost));
@@ -181,6 +198,7 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	fputc('{', json);
 	put_scans(json, capture);
 	put_texts(json, "call_sites", &capture->texts.call_sites);
+	put_texts(json, "stacks", &capture->texts.stacks);
 	put_texts(json, "gfp", &capture->texts.gfp);
 	put_texts(json, "marks", &capture->texts.marks);
 	put_caches(json, capture, &result->caches);

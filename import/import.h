@@ -5,8 +5,8 @@
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
- *   1. scan     (scan.c, remarks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c). One thread
- *                                for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
+ *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
  *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
  *                                objects share a cache (caches.c), and which events happened unseen: the implied events.
@@ -27,6 +27,7 @@
 #include <stdio.h>
 
 #include "programs/likely.h"
+#include "words.h"
 
 #define NONE UINT32_MAX
 #define NO_CACHE UINT16_MAX
@@ -37,6 +38,7 @@
 #define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
 #define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
+#define MOST_HEADINGS 256
 #define MAX_ORDER 19 /* page orders above it are misread lines */
 
 enum kind { KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT, KINDS };
@@ -50,17 +52,18 @@ struct record {
 	uint32_t size;      /* bytes_req */
 	uint32_t allocated; /* bytes_alloc */
 	uint32_t call_site; /* in struct texts.call_sites; NONE for pages */
+	uint32_t stack;     /* in struct texts.stacks, or NONE */
 	uint16_t gfp;       /* in struct texts.gfp */
 	uint16_t name;      /* in struct texts.names, or NO_TEXT where the event prints none */
 	uint16_t cpu;
 	uint8_t kind;
 	uint8_t order;
 	int8_t migrate;
-	int8_t node;
 	uint8_t accounted;
-	uint8_t unused;
+	int16_t node;
+	uint8_t unused[4];
 };
-_Static_assert(sizeof(struct record) == 40, "records have no padding");
+_Static_assert(sizeof(struct record) == 48, "records have no padding");
 
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
@@ -104,7 +107,7 @@ void intern_free(struct interner *);
 uint32_t intern(struct interner *, const char *text, size_t length); /* NONE when the limit is reached */
 
 struct texts {
-	struct interner call_sites, gfp, names, marks;
+	struct interner call_sites, stacks, gfp, names, marks;
 };
 
 void texts_init(struct texts *);
@@ -152,12 +155,21 @@ struct scan {
 	const char *const *wanted; /* marks asked for by name */
 	uint32_t wanted_count, marks_taken;
 	struct spool spool;
+	struct record waiting; /* for its stack, where has_waiting */
+	bool has_waiting;
+	char stack[8192]; /* of the record that waits; from stack_at on */
+	size_t stack_at;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
 	struct interner unknown;     /* names of other events */
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
 	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t other_lines; /* that have nothing of an event of ours */
+	uint64_t hidden; /* events whose pointer is not printed at all */
+	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
+	uint64_t tick_ns; /* of such a time's unit */
+	struct interner headings; /* what perf script --header tells of the recording */
 	uint64_t null_frees, failed_allocs;
 	uint64_t first_time, last_time; /* of all events, null frees and failed allocations included */
 	uint32_t cpus, nodes;  /* largest seen + 1 */
@@ -172,12 +184,26 @@ struct scan {
 
 void scan_input(struct scan *);
 void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
+struct record empty_record(uint16_t cpu);
+bool take_kmem(struct scan *, struct record *, enum event_name, const char *fields, const char *end); /* false: it cannot be read */
+enum event_name event_of(struct word name);
 extern const char *const event_names[EVENT_NAMES];
+
+/* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
+
+enum event_name find_event(const char *line, const char *end, struct word *name);
+bool take_other_form(struct scan *, enum event_name, const char *line, struct word name, const char *end); /* false: it is none of them */
 
 /* ---- remarks.c: what stands between the events ------------------------------------------------------------------- */
 
 bool take_record(struct scan *, const char *line, const char *end); /* from PERF_RECORD_ on */
 bool take_remark(struct scan *, const char *line, const char *end); /* false: the line is none that a recorder writes */
+
+/* ---- stacks.c: what stands behind an event where the capture has stacks --------------------------------------------- */
+
+void stack_wait(struct scan *, const struct record *); /* the record of the event that comes now */
+void stack_end(struct scan *); /* no more lines of its stack come: it goes to the spool */
+bool take_frame(struct scan *, const char *line, const char *end); /* false: the line is none of a stack */
 
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 
@@ -186,7 +212,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *marks, *gfp, *names;
+		uint32_t *call_sites, *stacks, *marks, *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
 	uint32_t records;               /* with the two marks */
@@ -385,10 +411,11 @@ uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE 
 
 struct row {
 	uint64_t time, address;
-	uint32_t object, size, allocated, call_site;
+	uint32_t object, size, allocated, call_site, stack;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
-	int8_t migrate, node;
+	int8_t migrate;
+	int16_t node;
 	uint8_t accounted;
 };
 

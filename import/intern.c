@@ -52,6 +52,7 @@ void intern_free(struct interner *interner)
 void texts_init(struct texts *texts)
 {
 	intern_init(&texts->call_sites, NONE - 1);
+	intern_init(&texts->stacks, NONE - 1);
 	intern_init(&texts->gfp, NO_TEXT - 1);
 	intern_init(&texts->names, NO_TEXT - 1);
 	intern_init(&texts->marks, NONE - 1);
@@ -60,6 +61,7 @@ void texts_init(struct texts *texts)
 void texts_free(struct texts *texts)
 {
 	intern_free(&texts->call_sites);
+	intern_free(&texts->stacks);
 	intern_free(&texts->gfp);
 	intern_free(&texts->names);
 	intern_free(&texts->marks);

@@ -90,7 +90,6 @@ static bool resolve_with(struct capture *capture, struct base *base, struct reso
 		return false;
 	resolve(capture, base, resolution);
 	if (resolution->unexplained <= resolution->explained / 4) {
-		base->hashed = false;
 		return true;
 	}
 	/* It won by chance. */

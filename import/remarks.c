@@ -92,6 +92,26 @@ static bool take_trace_cmd(struct scan *scan, const char *line, const char *end)
 	return behind(line, end, "version = ") == line + 10;
 }
 
+/* What `perf script --header` tells of the recording, for the lab: it knows what the lines mean. */
+static void take_heading(struct scan *scan, const char *line, const char *end)
+{
+	static const char *const wanted[] = {"# cmdline : ", "# event : ", "# os release : ", "# arch : ", "# nrcpus avail : ", "# captured on"};
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		size_t length = strlen(wanted[i]);
+		if ((size_t)(end - line) > length && memcmp(line, wanted[i], length) == 0)
+			intern(&scan->headings, line, (size_t)(end - line));
+	}
+}
+
+/* `#P:64` in the headings of tracefs: how many CPUs there are. */
+static void take_cpus(struct scan *scan, const char *line, const char *end)
+{
+	const char *at = behind(line, end, "#P:");
+	uint64_t count = at ? number_in(at, end, 0) : 0;
+	if (count <= UINT16_MAX && count > scan->cpus)
+		scan->cpus = (uint32_t)count;
+}
+
 /* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events are still there. */
 bool take_remark(struct scan *scan, const char *line, const char *end)
 {
@@ -104,6 +124,8 @@ bool take_remark(struct scan *scan, const char *line, const char *end)
 		return false;
 	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)
 		scan->tracefs = true;
+	take_heading(scan, line, end);
+	take_cpus(scan, line, end);
 	const char *at = behind(line, end, heading);
 	if (at) {
 		struct word kept, written;

@@ -19,15 +19,15 @@
  * (remarks.c). Other events are counted by name. All other lines, and events that lack a field, are counted as unparsed.
  */
 #include "import.h"
-#include "words.h"
+#include "values.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */ };
-#define MAX_TIME ((uint64_t)1 << 62) /* ns, 146 years: a later time is damaged, and a replay takes none */
+enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */, WORDS_BEFORE_TIME = 4 };
 
 const char *const event_names[EVENT_NAMES] = {
 	"kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free",
@@ -37,66 +37,6 @@ static const uint8_t kinds_of_names[EVENT_NAMES] = {
 	KMALLOC, KMALLOC, KFREE, CACHE_ALLOC, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, PAGE_FREE, EXTFRAG, SNAPSHOT,
 };
 
-static bool has_0x(struct word word)
-{
-	return word.end - word.start > 2 && word.start[0] == '0' && (word.start[1] | 0x20) == 'x';
-}
-
-static struct word after(struct word word, unsigned characters)
-{
-	return (struct word){word.start + characters, word.end};
-}
-
-static bool is_null(struct word word)
-{
-	return WORD_IS(word, "(nil)") || WORD_IS(word, "(null)");
-}
-
-static bool pointer(struct word word, uint64_t *value)
-{
-	if (has_0x(word))
-		return hexadecimal(after(word, 2), value);
-	if (is_null(word)) {
-		*value = 0;
-		return true;
-	}
-	return hexadecimal(word, value);
-}
-
-static bool frame_number(struct word word, uint64_t *value)
-{
-	return has_0x(word) ? hexadecimal(after(word, 2), value) : decimal(word, value);
-}
-
-static bool small_signed(struct word word, int8_t *value)
-{
-	uint64_t number;
-	bool negative = word.start < word.end && *word.start == '-';
-	if (!decimal(negative ? after(word, 1) : word, &number) || number > INT8_MAX)
-		return false;
-	*value = negative ? (int8_t)-(int)number : (int8_t)number;
-	return true;
-}
-
-/* Seconds with a fraction, as ns. A number without one is ns already (counting clocks). The colon is cut off. */
-static bool time_of(struct word word, uint64_t *ns)
-{
-	static const uint32_t scale[10] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
-	uint64_t seconds, fraction;
-	if (word.start == word.end || word.end[-1] != ':')
-		return false;
-	word.end--;
-	const char *dot = memchr(word.start, '.', (size_t)(word.end - word.start));
-	if (!dot)
-		return decimal(word, ns) && *ns <= MAX_TIME;
-	size_t digits = (size_t)(word.end - dot - 1);
-	if (digits > 9 || dot - word.start > 10 || !decimal((struct word){word.start, dot}, &seconds) ||
-	    !decimal((struct word){dot + 1, word.end}, &fraction))
-		return false;
-	*ns = seconds * 1000000000 + fraction * scale[digits]; /* ten digits of seconds: no overflow */
-	return *ns <= MAX_TIME;
-}
-
 /* ---- The fields of an event ------------------------------------------------------------------------------------- */
 
 enum field {
@@ -105,6 +45,7 @@ enum field {
 	HAS_PFN = 1u << 2,
 	HAS_ORDER = 1u << 3,
 	IS_WRONG = 1u << 4,
+	IS_HIDDEN = 1u << 5,
 };
 
 struct fields {
@@ -115,16 +56,25 @@ struct fields {
 
 static void unsigned_field(struct word value, uint64_t *to, unsigned bit, struct fields *fields)
 {
-	fields->has |= decimal(value, to) ? bit : IS_WRONG;
+	fields->has |= number(value, to) ? bit : IS_WRONG;
 }
 
 static void order_field(struct word value, struct record *record, struct fields *fields)
 {
 	uint64_t order;
-	bool good = decimal(value, &order) && order <= MAX_ORDER;
+	bool good = number(value, &order) && order <= MAX_ORDER;
 	if (good)
 		record->order = (uint8_t)order;
 	fields->has |= good ? HAS_ORDER : IS_WRONG;
+}
+
+static void migrate_field(struct word value, struct record *record, struct fields *fields)
+{
+	int16_t type;
+	if (small_signed(value, &type) && type <= INT8_MAX && type >= INT8_MIN)
+		record->migrate = (int8_t)type;
+	else
+		fields->has |= IS_WRONG;
 }
 
 /* One key=value. Keys are told apart by length first, which leaves one or two candidates. */
@@ -134,9 +84,9 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 	switch (key.end - key.start) {
 	case 3:
 		if (WORD_IS(key, "ptr"))
-			fields->has |= pointer(value, &record->address) ? HAS_PTR : IS_WRONG;
+			fields->has |= pointer(value, &record->address) ? HAS_PTR : is_hidden(value) ? IS_HIDDEN : IS_WRONG;
 		else if (WORD_IS(key, "pfn") && !is_object(record->kind))
-			fields->has |= frame_number(value, &record->address) ? HAS_PFN : IS_WRONG;
+			fields->has |= number(value, &record->address) ? HAS_PFN : IS_WRONG;
 		break;
 	case 4:
 		if (WORD_IS(key, "name"))
@@ -156,13 +106,13 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 		else if (WORD_IS(key, "gfp_flags"))
 			fields->gfp = value;
 		else if (WORD_IS(key, "accounted"))
-			record->accounted = WORD_IS(value, "true");
+			record->accounted = is_true(value);
 		break;
 	case 11:
 		if (WORD_IS(key, "bytes_alloc"))
 			unsigned_field(value, &fields->alloc, 0, fields);
-		else if (WORD_IS(key, "migratetype") && !small_signed(value, &record->migrate))
-			fields->has |= IS_WRONG;
+		else if (WORD_IS(key, "migratetype"))
+			migrate_field(value, record, fields);
 		else if (WORD_IS(key, "alloc_order"))
 			order_field(value, record, fields);
 		break;
@@ -171,8 +121,8 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 			scan->pageblock_order = (uint32_t)block_order;
 		break;
 	case 17:
-		if (WORD_IS(key, "alloc_migratetype") && !small_signed(value, &record->migrate))
-			fields->has |= IS_WRONG;
+		if (WORD_IS(key, "alloc_migratetype"))
+			migrate_field(value, record, fields);
 		break;
 	}
 }
@@ -202,7 +152,8 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 				value = padded_null(at, end);
 			take_field(scan, record, fields, (struct word){start, equals}, value);
 			at = value.end;
-		} else if (*start == '(' && at[-1] == ')' && at - start > 2 && !is_null((struct word){start, at}))
+		} else if (*start == '(' && at[-1] == ')' && at - start > 2 && !is_null((struct word){start, at}) && start[1] != '-' &&
+		           (unsigned char)(start[1] - '0') > 9)
 			fields->symbol = (struct word){start + 1, at - 1};
 	}
 }
@@ -212,8 +163,13 @@ static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 {
 	struct word site = fields->call_site;
 	uint64_t address;
-	if (fields->symbol.start && pointer(site, &address))
-		site = fields->symbol;
+	char hex[24];
+	if (pointer(site, &address)) {
+		if (fields->symbol.start)
+			site = fields->symbol;
+		else if (site.end - site.start > 16 && !has_0x(site)) /* decimal: as all others are printed */
+			site = (struct word){hex, hex + snprintf(hex, sizeof hex, "0x%" PRIx64, address)};
+	}
 	for (const char *at = site.end; at - site.start > 2; at--)
 		if (at[-1] == '/') {
 			site.end = at - 1;
@@ -249,6 +205,43 @@ static bool contains(struct word word, const char *text, size_t length)
 #define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
 
 /*
+ * Flags as a number, which some tools print. Most bits moved in Linux 5.0. A number with one of today's two bits of reclaim is of
+ * today: before, they said to retry, or never to fail. Linux 4.4 to 4.20 had reclaim in the bits from OLD_RECLAIM on.
+ */
+enum { RECLAIM_BITS = 0xc00, ACCOUNT_BIT = 0x400000, RECLAIMABLE_BIT = 0x10, MOVABLE_BIT = 0x8 };
+enum { OLD_RECLAIM = 0x200000, OLD_ACCOUNT_BIT = 0x100000, OLDEST_RECLAIMABLE_BIT = 0x80000, OLD_BITS = 0x10000, OLD_SLEEP_BITS = 0xd0 };
+
+struct flags {
+	bool reclaimable, movable, accounted;
+};
+
+static bool flags_number(struct word word, struct flags *flags)
+{
+	uint64_t bits;
+	if (word.start == word.end || (unsigned char)(*word.start - '0') > 9 || !number(word, &bits))
+		return false;
+	bool today = bits & RECLAIM_BITS || !(bits >= OLD_BITS || bits & OLD_SLEEP_BITS), oldest = !today && bits < OLD_RECLAIM;
+	*flags = (struct flags){
+		.reclaimable = bits & (oldest ? OLDEST_RECLAIMABLE_BIT : RECLAIMABLE_BIT),
+		.movable = bits & MOVABLE_BIT,
+		.accounted = !oldest && bits & (today ? ACCOUNT_BIT : OLD_ACCOUNT_BIT),
+	};
+	return true;
+}
+
+static struct flags flags_of(struct word gfp)
+{
+	struct flags flags;
+	if (!flags_number(gfp, &flags))
+		flags = (struct flags){
+			.reclaimable = CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY"),
+			.movable = CONTAINS(gfp, "MOVABLE"),
+			.accounted = CONTAINS(gfp, "ACCOUNT"),
+		};
+	return flags;
+}
+
+/*
  * Linux 4.4 swapped the numbers of movable and reclaimable. The flags of an allocation tell which type it is, and so the kernel's
  * age. That is then used for events without flags. Records have the numbers of today.
  */
@@ -256,15 +249,19 @@ static int8_t migrate_type(struct scan *scan, int8_t recorded, struct word gfp)
 {
 	if (recorded != MOVABLE && recorded != RECLAIMABLE)
 		return recorded;
-	bool reclaimable = CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY"), movable = CONTAINS(gfp, "MOVABLE");
-	if (reclaimable != movable)
-		scan->before_4_4 = reclaimable == (recorded == MOVABLE);
+	struct flags flags = flags_of(gfp);
+	if (flags.reclaimable != flags.movable)
+		scan->before_4_4 = flags.reclaimable == (recorded == MOVABLE);
 	return scan->before_4_4 ? MOVABLE + RECLAIMABLE - recorded : recorded;
 }
 
 static bool take_object(struct scan *scan, struct record *record, const struct fields *fields)
 {
 	bool alloc = is_alloc(record->kind);
+	if (fields->has & IS_HIDDEN && !(fields->has & IS_WRONG)) {
+		scan->hidden++;
+		return true;
+	}
 	if ((fields->has & (HAS_PTR | IS_WRONG)) != HAS_PTR || (alloc && !(fields->has & HAS_REQ)))
 		return false;
 	if (record->address > LAST_POINTER_OF_NOTHING && (fields->req > UINT32_MAX || fields->alloc > UINT32_MAX))
@@ -275,9 +272,9 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
 	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-	record->accounted = record->accounted || (alloc && CONTAINS(fields->gfp, "ACCOUNT"));
+	record->accounted = record->accounted || (alloc && flags_of(fields->gfp).accounted);
 	if (record->address > LAST_POINTER_OF_NOTHING)
-		spool_put(&scan->spool, record);
+		stack_wait(scan, record);
 	else if (alloc)
 		scan->failed_allocs++;
 	else
@@ -302,13 +299,13 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
 		scan->most_pfn = record->address + ((uint64_t)1 << record->order) - 1;
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------ */
 
-static enum event_name event_of(struct word word)
+enum event_name event_of(struct word word)
 {
 	switch (word.end - word.start) {
 	case 5: return WORD_IS(word, "kfree") ? EVENT_KFREE : EVENT_NAMES;
@@ -326,16 +323,6 @@ static enum event_name event_of(struct word word)
 		                                                : EVENT_NAMES;
 	}
 	return EVENT_NAMES;
-}
-
-/* Blank, or of a call chain: indented, an address, then anything or nothing. */
-static bool is_skipped(const char *line, const char *end)
-{
-	uint64_t address;
-	const char *at = skip_blanks(line, end);
-	if (at == end)
-		return true;
-	return at > line && hexadecimal((struct word){at, word_end(at, end)}, &address);
 }
 
 /* Moves `at` behind the next bracketed number; false when there is none. */
@@ -386,7 +373,7 @@ static bool take_mark(struct scan *scan, struct record *record, const char *at, 
 		scan->marks_taken++;
 	}
 	record->address = intern(&scan->texts.marks, mark.start, (size_t)(mark.end - mark.start));
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
@@ -398,27 +385,86 @@ static void take_time(struct scan *scan, uint64_t time)
 		scan->last_time = time;
 }
 
+struct record empty_record(uint16_t cpu)
+{
+	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .name = NO_TEXT};
+}
+
+static void count_event(struct scan *scan, const struct record *record, enum event_name event)
+{
+	scan->events[event]++;
+	take_time(scan, record->time);
+	if (record->cpu >= scan->cpus)
+		scan->cpus = (uint32_t)record->cpu + 1;
+	if (record->node >= (int)scan->nodes)
+		scan->nodes = (uint32_t)record->node + 1;
+}
+
+/* A time that is a count: of jiffies if many events share one, else of a clock that counts events or cycles. */
+static void count_tick(struct scan *scan, uint64_t time)
+{
+	scan->ticks++;
+	scan->tick_changes += time != scan->last_tick;
+	scan->last_tick = time;
+}
+
+static struct word next_word(const char *at, const char *end)
+{
+	struct word word = {skip_blanks(at, end), NULL};
+	word.end = word_end(word.start, end);
+	return word;
+}
+
+/* The time behind the CPU: the first word that is one. Before it stand tracefs's flags, or a date and a time of day, which serve
+ * where no other time follows. The word behind it. */
+static bool find_time(struct scan *scan, struct record *record, const char *at, const char *end, struct word *behind)
+{
+	uint64_t days = 0, ns;
+	bool counted, has_day = false;
+	struct word word = next_word(at, end);
+	for (unsigned looked = 0; looked < WORDS_BEFORE_TIME && word.start < end; looked++) {
+		if (likely(time_of(word, &record->time, &counted))) {
+			*behind = next_word(word.end, end);
+			if (unlikely(counted))
+				count_tick(scan, record->time);
+			return true;
+		}
+		if (*word.start == '[' || (has_day && word.end[-1] == ':')) /* another CPU: the one before was in the task's name */
+			break;
+		if (time_of_day(word, &ns)) {
+			record->time = TIME_ZERO + days * DAY_SECONDS * 1000000000 + ns;
+			has_day = true;
+		} else {
+			date(word, &days);
+		}
+		word = next_word(word.end, end);
+	}
+	*behind = word;
+	return has_day;
+}
+
+/* An event whose time and CPU are known, from behind its name on. False: it cannot be read. */
+bool take_kmem(struct scan *scan, struct record *record, enum event_name event, const char *at, const char *end)
+{
+	struct fields fields = {0};
+	record->kind = kinds_of_names[event];
+	take_fields(scan, record, &fields, at, end);
+	if (!(is_object(record->kind) ? take_object(scan, record, &fields) : take_page(scan, record, &fields)))
+		return false;
+	count_event(scan, record, event);
+	return true;
+}
+
 /* A line with CPU, time and event. False: it cannot be read. */
 static bool take_event(struct scan *scan, const char *at, const char *end, uint64_t cpu)
 {
-	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+	struct record record = empty_record((uint16_t)cpu);
 	struct word word;
 	uint64_t period;
-	word.start = skip_blanks(at, end);
-	word.end = word_end(word.start, end);
-	if (word.start < end && (unsigned char)(*word.start - '0') > 9) {
-		word.start = skip_blanks(word.end, end);
-		word.end = word_end(word.start, end);
-	}
-	if (cpu >= UINT16_MAX || !time_of(word, &record.time))
+	if (cpu >= UINT16_MAX || !find_time(scan, &record, at, end, &word))
 		return false;
-
-	word.start = skip_blanks(word.end, end);
-	word.end = word_end(word.start, end);
-	if (decimal(word, &period)) {
-		word.start = skip_blanks(word.end, end);
-		word.end = word_end(word.start, end);
-	}
+	if (decimal(word, &period))
+		word = next_word(word.end, end);
 	if (word.end - word.start > 12 && memcmp(word.start, "PERF_RECORD_", 12) == 0)
 		return take_record(scan, word.start, end);
 	if (word.end - word.start < 2 || word.end[-1] != ':')
@@ -427,50 +473,62 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 	if (word.end - word.start > 5 && memcmp(word.start, "kmem:", 5) == 0)
 		word.start += 5;
 	enum event_name event = event_of(word);
-	if (event == EVENT_NAMES) {
+	if (likely(event < EVENT_MARK))
+		return take_kmem(scan, &record, event, at, end);
+	record.kind = SNAPSHOT;
+	if (event == EVENT_MARK && take_mark(scan, &record, at, end))
+		count_event(scan, &record, event);
+	else
 		count_unknown(scan, word);
-		return true;
-	}
-
-	struct fields fields = {0};
-	record.kind = kinds_of_names[event];
-	if (event == EVENT_MARK) {
-		if (!take_mark(scan, &record, at, end)) {
-			count_unknown(scan, word);
-			return true;
-		}
-	} else {
-		take_fields(scan, &record, &fields, at, end);
-		if (!(is_object(record.kind) ? take_object(scan, &record, &fields) : take_page(scan, &record, &fields)))
-			return false;
-	}
-	scan->events[event]++;
-	take_time(scan, record.time);
-	if (cpu >= scan->cpus)
-		scan->cpus = (uint32_t)cpu + 1;
-	if (record.node >= (int)scan->nodes)
-		scan->nodes = (uint32_t)record.node + 1;
 	return true;
+}
+
+/* `</pre>` and its like behind the last field of a line that was copied out of a page. */
+static const char *without_tag_of_html(const char *line, const char *end)
+{
+	const char *open = end;
+	if (end == line || end[-1] != '>')
+		return end;
+	while (open > line && open[-1] != '<' && open[-1] != ' ')
+		open--;
+	return open > line && open[-1] == '<' && *open == '/' ? open - 1 : end;
+}
+
+/*
+ * Only a line that has one of our events is missed when it cannot be read: it names the event, or has its fields. Others may stand
+ * between: other tracers' lines, stacks, headings, whatever a page or a log has around them.
+ */
+static void take_other_line(struct scan *scan, const char *line, const char *end)
+{
+	struct word name, all = {line, end};
+	enum event_name event = find_event(line, end, &name);
+	if (event == EVENT_NAMES && (skip_blanks(line, end) == end || take_frame(scan, line, end) || take_remark(scan, line, end)))
+		return;
+	stack_end(scan);
+	if (event != EVENT_NAMES && take_other_form(scan, event, line, name, end))
+		return;
+	bool fields = CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
+	scan->unparsed += fields || event != EVENT_NAMES;
+	scan->unplaced += fields;
+	scan->other_lines += !fields && event == EVENT_NAMES;
 }
 
 void scan_line(struct scan *scan, const char *line, const char *end)
 {
-	const char *at = line;
+	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, at the start of a text */
 	uint64_t cpu;
-	bool event = false; /* a line of one, readable or not */
-	scan->lines++;
-	if (end > line && end[-1] == '\r')
+	if (unlikely(!scan->lines++ && end - line > 3 && memcmp(line, mark, 3) == 0))
+		line += 3;
+	while (end > line && end[-1] == '\r')
 		end--;
-	struct word all = {line, end};
+	end = without_tag_of_html(line, end);
+	const char *at = line;
 	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
-		event = true;
+		stack_end(scan);
 		if (likely(take_event(scan, at, end, cpu)))
 			return;
 	}
-	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end))) {
-		scan->unparsed++;
-		scan->unplaced += CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
-	}
+	take_other_line(scan, line, end);
 }
 
 /* ---- Input ------------------------------------------------------------------------------------------------------ */
@@ -506,10 +564,23 @@ static void scan_open(struct scan *scan)
 	spool_open(&scan->spool);
 	texts_init(&scan->texts);
 	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
+	intern_init(&scan->headings, MOST_HEADINGS);
 	intern(&scan->texts.gfp, "", 0);
 	scan->nodes = 1;
 	scan->pageblock_order = NONE;
 	scan->least_pfn = scan->first_time = UINT64_MAX;
+}
+
+/* tracefs's clock `uptime` prints jiffies, in hundredths of a second whatever the kernel's own rate. */
+static void scale_ticks(struct scan *scan)
+{
+	enum { EVENTS_PER_JIFFY = 4, JIFFY = 10000000 };
+	scan->tick_ns = 1;
+	if (scan->ticks / EVENTS_PER_JIFFY <= scan->tick_changes || scan->last_time - TIME_ZERO > MAX_TIME / JIFFY)
+		return;
+	scan->tick_ns = JIFFY;
+	scan->first_time = TIME_ZERO + (scan->first_time - TIME_ZERO) * JIFFY;
+	scan->last_time = TIME_ZERO + (scan->last_time - TIME_ZERO) * JIFFY;
 }
 
 void scan_input(struct scan *scan)
@@ -550,6 +621,8 @@ void scan_input(struct scan *scan)
 	scan->unparsed += held > 0 && !skipping;
 	if (scan->lost_in_all > scan->lost)
 		scan->lost = scan->lost_in_all;
+	scale_ticks(scan);
 	free(block);
+	stack_end(scan);
 	spool_finish(&scan->spool);
 }

@@ -1,5 +1,5 @@
 /*
- * Records in an unnamed temporary file, 40 bytes each. The file is unlinked as soon as it is open, so nothing is left behind however
+ * Records in an unnamed temporary file, 48 bytes each. The file is unlinked as soon as it is open, so nothing is left behind however
  * the program ends. It is in $TMPDIR. If the user did not set that, importer.py sets it to the folder of the result, because /tmp
  * is memory on many machines.
  *

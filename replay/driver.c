@@ -310,6 +310,14 @@ static bool create_tables(struct driver *driver, struct fault *fault)
 	return make_steps(driver, fault);
 }
 
+/* Our own tables are written to first, or their pages would come while the malloc's are counted. */
+static void look_before_malloc(struct driver *driver)
+{
+	memset(driver->live, 0, ((size_t)driver->scratch->run->handles + 1) * sizeof *driver->live);
+	memset(driver->older, 0, ((size_t)driver->scratch->older_count + 1) * sizeof *driver->older);
+	driver->pages_before = malloc_memory_now();
+}
+
 bool driver_create(struct driver *driver, const struct scratch *scratch, const struct spec *spec,
                    const struct driver_options *options, struct fault *fault)
 {
@@ -318,10 +326,13 @@ bool driver_create(struct driver *driver, const struct scratch *scratch, const s
 		driver->span_ns = scratch->events[scratch->event_count - 1].time_ns;
 	trace_time = 0;
 	sy_platform_set_clock(trace_clock);
-	if (create_tables(driver, fault) && create_allocator(driver, options, fault))
-		return true;
-	driver_destroy(driver);
-	return false;
+	if (!create_tables(driver, fault) || !create_allocator(driver, options, fault)) {
+		driver_destroy(driver);
+		return false;
+	}
+	if (!driver->heap)
+		look_before_malloc(driver);
+	return true;
 }
 
 static struct step older_step(const struct scratch *scratch, const struct scratch_older *older, bool frees)

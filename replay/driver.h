@@ -39,6 +39,7 @@ struct driver {
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
 	uint64_t step_count;
 	uint64_t memory_pages; /* simulated */
+	uint64_t pages_before; /* that this process had when a malloc had served nothing; 0: unknown, or no malloc */
 	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
 };
 
@@ -87,6 +88,12 @@ static inline bool step_allocates(const struct step *step)
 static inline bool step_frees(const struct step *step)
 {
 	return step->kind == EVENT_KFREE || step->kind == EVENT_CACHE_FREE;
+}
+
+/* Whether it is one of driver_pages. */
+static inline bool step_of_pages(const struct step *step)
+{
+	return step->kind == EVENT_PAGE_ALLOC || step->kind == EVENT_PAGE_FREE || step->kind == EVENT_OLDER_PAGE_FREE;
 }
 
 /* Whether no memory would do: no block of pages is so large. */

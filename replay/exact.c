@@ -10,7 +10,8 @@
  *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a large
  *                         allocation, or the bytes that may be written where a policy has no size classes
  *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step. The mean
- *                         weighs each value by the trace time for which it held.
+ *                         weighs each value by the trace time for which it held. Growth is what is above the value before the
+ *                         first event. By cache: exact_growth.c.
  *   nodes                 the node of an object's page against the slot's node, and against the one that was asked for
  *   pressure              how often the page allocator asked the heap for memory, read after every step
  *   fast path             operations less those that the policy counted as having left it
@@ -91,6 +92,8 @@ static void look_for_peaks(struct exact *exact)
 	raise(&exact->metadata_peak, counters->metadata_pages);
 	if (held_pages(exact) > exact->held_peak) {
 		exact->held_peak = held_pages(exact);
+		exact->large_at_held_peak = counters->large_pages;
+		exact_growth_peak(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
 	} else if (held_pages(exact) == exact->held_peak) {
 		raise(&exact->requested_at_held_peak, exact->requested_bytes);
@@ -273,6 +276,7 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 	}
 	*note = note_of(exact, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size, step->flags, object);
 	note->call_site = event->call_site;
+	exact->row = note->row;
 	exact->operations++;
 	exact->rows[note->row].requests += !implied;
 	count_objects(exact, note, 1);
@@ -287,6 +291,7 @@ static void run_free(struct exact *exact, const struct step *step, const struct 
 		return; /* its allocation failed */
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
 	exact->operations++;
+	exact->row = exact->notes[step->handle].row;
 	count_objects(exact, &exact->notes[step->handle], -1);
 	count_place_of_free(exact, step, object);
 	driver_free(exact->driver, step, object);
@@ -364,6 +369,17 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 	}
 }
 
+/* ---- Growth --------------------------------------------------------------------------------------------------- */
+
+/* After a step: whether slabs came or went in it. */
+static void watch_growth(struct exact *exact)
+{
+	const struct sy_heap *heap = exact->driver->heap;
+
+	if (heap && sy_lab_counters(heap)->slab_pages != exact->growth.slab_pages)
+		exact_growth_note(exact, exact->row);
+}
+
 /* ---- Pressure ------------------------------------------------------------------------------------------------- */
 
 /* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
@@ -394,6 +410,7 @@ static void run_steps(struct exact *exact)
 	const struct scratch_event *event = driver->scratch->events;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
+		exact->row = NO_ROW;
 		if (step->kind == STEP_TICK) {
 			pass_time(exact, step_time(step));
 			driver_tick(exact->driver, step_time(step));
@@ -401,6 +418,7 @@ static void run_steps(struct exact *exact)
 			pass_time(exact, event->time_ns);
 			run_step(exact, step, event++);
 		}
+		watch_growth(exact);
 		look_for_peaks(exact);
 		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
 	}
@@ -459,7 +477,7 @@ static bool make_tables(struct exact *exact, unsigned points, struct fault *faul
 		exact->snapshots = calloc((size_t)snapshots + 1, sizeof *exact->snapshots);
 	}
 	exact->point_count = points;
-	if (!exact->rows || !exact->call_sites || !exact->notes || !exact->points || !exact->snapshots)
+	if (!exact->rows || !exact->call_sites || !exact->notes || !exact->points || !exact->snapshots || !exact_growth_begin(exact))
 		return refuse(fault, "no memory for the figures of %u handles and %u call sites", scratch->run->handles,
 		              scratch->run->call_sites);
 	return true;
@@ -479,6 +497,7 @@ static void look_before(struct exact *exact)
 	exact->slow_before = exact->pressure.before.slow_allocs + exact->pressure.before.slow_frees;
 	exact->taken_before = exact->pressure.before.taken_pages;
 	exact->held_before = held_pages(exact);
+	exact->large_before = exact->pressure.before.large_pages;
 	look_for_peaks(exact);
 }
 
@@ -492,6 +511,7 @@ bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
 	run_steps(exact);
+	exact_growth_end(exact);
 	if (exact->short_of_memory && !stage->options->allow_failures) {
 		driver_refuse_memory(exact->driver, exact->first_short, fault);
 		exact_release(exact);
@@ -509,6 +529,7 @@ void exact_release(struct exact *exact)
 	free(exact->notes);
 	free(exact->points);
 	free(exact->snapshots);
+	exact_growth_release(exact);
 }
 
 bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)

@@ -62,6 +62,17 @@ struct class {
 	struct sy_cache_description is;
 };
 
+/* Pages by row: before the first event, now, and when most was held. See exact_growth.c. */
+struct growth {
+	uint32_t *owners; /* the row whose slabs a row's objects are in */
+	int64_t *start, *now, *peak;
+	struct page_change *changes; /* since the first event */
+	size_t count, room, at_peak; /* at_peak: how many there were then */
+	uint64_t slab_pages;         /* of the heap, when it was last looked at */
+	bool incomplete;
+};
+#define NO_ROW UINT32_MAX
+
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
 
@@ -87,10 +98,10 @@ struct exact {
 	uint64_t now;
 	struct wide held_by_time; /* held pages times nanoseconds */
 	uint64_t held_peak, slab_peak, large_peak, metadata_peak, requested_peak;
-	uint64_t requested_at_held_peak;
+	uint64_t requested_at_held_peak, large_at_held_peak;
 
 	/* Counters before the first event. */
-	uint64_t slow_before, fallbacks_before, taken_before, held_before;
+	uint64_t slow_before, fallbacks_before, taken_before, held_before, large_before;
 	uint64_t free_blocks_before[SY_ORDERS];
 
 	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */
@@ -100,6 +111,8 @@ struct exact {
 	unsigned class_count;
 	struct tally *call_sites;
 	struct note *notes;
+	struct growth growth;
+	uint32_t row; /* of the step that runs; NO_ROW: it is of no object */
 
 	struct point *points;
 	unsigned point_count, points_taken;
@@ -130,12 +143,23 @@ void exact_release(struct exact *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
+/* What grew, by row. False: no memory. Then: after a step in which pages may have come or gone (row: whose, NO_ROW:
+ * anybody's), where a peak is, and at the end. */
+bool exact_growth_begin(struct exact *);
+void exact_growth_note(struct exact *, uint32_t row);
+void exact_growth_peak(struct exact *);
+void exact_growth_end(struct exact *);
+void exact_growth_release(struct exact *);
+
 /* How memory was given back under pressure. */
 void exact_write_pressure(struct json *, const struct exact *);
 
 /* Shrinks the heap, destroys the trace's caches, and writes what that brought and which of them it was refused for. The
  * last thing that is done to the allocator. */
 void exact_write_end(struct json *, struct exact *);
+
+/* Writes an object whose member "exact" has the scalar measures alone. */
+void exact_write_scalars(struct json *, struct exact *);
 
 /* Writes an object with the member "exact". Ends with exact_write_end. */
 void exact_write(struct json *, struct exact *);

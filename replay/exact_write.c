@@ -28,6 +28,20 @@ static void measure(struct json *json, const struct exact *exact, const char *ke
 	json_known(json, key, exact->driver->heap, value);
 }
 
+/* Unlike other figures, what is kept at the end may be less than nothing. */
+static void write_signed(struct json *json, const char *key, bool known, int64_t value)
+{
+	if (known)
+		json_signed(json, key, value);
+	else
+		json_null(json, key);
+}
+
+static void measure_growth(struct json *json, const struct exact *exact, const char *key, uint64_t pages)
+{
+	write_signed(json, key, exact->driver->heap, (int64_t)(pages - exact->held_before));
+}
+
 static void write_blocks(struct json *json, const struct exact *exact, const char *key,
                          const uint64_t blocks[SY_ORDERS])
 {
@@ -95,8 +109,11 @@ static void write_traffic(struct json *json, const struct exact *exact, const st
 
 static void write_memory(struct json *json, const struct exact *exact, const struct point *end)
 {
+	measure(json, exact, "held_pages_start", exact->held_before);
 	measure(json, exact, "held_pages_end", end->held_pages);
 	measure(json, exact, "held_pages_peak", exact->held_peak);
+	measure_growth(json, exact, "grew_pages_peak", exact->held_peak);
+	measure_growth(json, exact, "grew_pages_end", end->held_pages);
 	write_mean(json, exact);
 	write_traffic(json, exact, end);
 	measure(json, exact, "slab_pages_end", end->slab_pages);
@@ -275,7 +292,9 @@ struct row {
 	const struct tally *tally;
 	uint32_t size; /* bytes from one object to the next; 0: not known */
 	bool slabs_known, pages_known; /* counts has them */
+	bool start_known, peak_known;  /* and these are known */
 	struct sy_cache_counts counts;
+	int64_t start_pages, peak_pages; /* before the first event; when most was held */
 	const char *merged_into; /* whose slabs the objects are in; NULL: their own */
 };
 
@@ -290,12 +309,16 @@ static void write_row(struct json *json, const struct row *row)
 	json_known(json, "partial_slabs", row->slabs_known, row->counts.partial_slabs);
 	json_known(json, "full_slabs", row->slabs_known, row->counts.full_slabs);
 	json_known(json, "pages", row->pages_known, row->counts.pages);
+	json_known(json, "slab_objects", row->slabs_known, row->counts.slab_objects);
+	json_known(json, "slab_pages", row->slabs_known, row->counts.slab_pages);
+	write_signed(json, "pages_start", row->start_known, row->start_pages);
+	write_signed(json, "pages_peak", row->peak_known, row->peak_pages);
 	json_string(json, "merged_into", row->merged_into);
 	json_object_end(json);
 }
 
 /* A cache of a heap. Its slabs are told at their owner, and not at all where caches share them page by page. */
-static void write_heap_cache(struct json *json, struct row row, struct sy_cache *cache)
+static void write_heap_cache(struct json *json, struct row row, struct sy_cache *cache, const struct growth *growth, uint32_t number)
 {
 	struct sy_cache_description is;
 
@@ -303,6 +326,10 @@ static void write_heap_cache(struct json *json, struct row row, struct sy_cache 
 	sy_cache_count(cache, &row.counts);
 	row.size = is.size;
 	row.slabs_known = row.pages_known = !row.merged_into && (row.counts.slabs || !row.counts.objects);
+	row.start_known = row.slabs_known && row.counts.slab_pages;
+	row.peak_known = row.start_known && !growth->incomplete;
+	row.start_pages = growth->start[number];
+	row.peak_pages = growth->peak[number];
 	if (was_used(row.tally) || (!row.merged_into && row.counts.slabs))
 		write_row(json, &row);
 }
@@ -317,6 +344,10 @@ static void write_caches(struct json *json, const struct exact *exact, const str
 {
 	const struct scratch *scratch = exact->driver->scratch;
 	const struct tally *of_kmalloc = &exact->rows[exact_kmalloc_row(exact)], *of_pages = &exact->rows[exact_large_row(exact)];
+	bool counted = exact->driver->heap;
+	const struct row large = { "kmalloc (pages)", -1, .tally = of_pages, .pages_known = counted, .counts.pages = end->large_pages,
+		                   .start_known = counted, .start_pages = (int64_t)exact->large_before, .peak_known = counted,
+		                   .peak_pages = (int64_t)exact->large_at_held_peak };
 
 	json_array(json, "caches");
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
@@ -324,18 +355,19 @@ static void write_caches(struct json *json, const struct exact *exact, const str
 
 		if (exact->driver->heap) {
 			row.merged_into = merged_into(exact, i);
-			write_heap_cache(json, row, exact->driver->caches[i]);
+			write_heap_cache(json, row, exact->driver->caches[i], &exact->growth, (uint32_t)i);
 		} else {
 			write_used(json, &row);
 		}
 	}
 	for (unsigned i = 0; i < exact->class_count; i++) {
-		struct row row = { exact->classes[i].is.name, -1, .tally = &exact->rows[exact_class_row(exact, i)] };
+		uint32_t number = exact_class_row(exact, i);
+		struct row row = { exact->classes[i].is.name, -1, .tally = &exact->rows[number] };
 
-		write_heap_cache(json, row, exact->classes[i].cache);
+		write_heap_cache(json, row, exact->classes[i].cache, &exact->growth, number);
 	}
 	write_used(json, &(struct row){ "kmalloc", -1, .tally = of_kmalloc });
-	write_used(json, &(struct row){ "kmalloc (pages)", -1, .tally = of_pages, .pages_known = true, .counts.pages = end->large_pages });
+	write_used(json, &large);
 	json_array_end(json);
 }
 
@@ -428,6 +460,28 @@ static void write_zones(struct json *json, const struct exact *exact)
 	json_array_end(json);
 }
 
+static void write_scalars(struct json *json, const struct exact *exact, const struct point *end)
+{
+	write_events(json, exact);
+	write_memory(json, exact, end);
+	write_unused(json, exact, end);
+	write_pages(json, exact, end);
+	write_nodes(json, exact);
+	exact_write_pressure(json, exact);
+}
+
+void exact_write_scalars(struct json *json, struct exact *exact)
+{
+	struct point end;
+
+	exact_look(exact, &end);
+	json_object(json, NULL);
+	json_object(json, "exact");
+	write_scalars(json, exact, &end);
+	json_object_end(json);
+	json_object_end(json);
+}
+
 void exact_write(struct json *json, struct exact *exact)
 {
 	struct point end;
@@ -435,12 +489,7 @@ void exact_write(struct json *json, struct exact *exact)
 	exact_look(exact, &end);
 	json_object(json, NULL);
 	json_object(json, "exact");
-	write_events(json, exact);
-	write_memory(json, exact, &end);
-	write_unused(json, exact, &end);
-	write_pages(json, exact, &end);
-	write_nodes(json, exact);
-	exact_write_pressure(json, exact);
+	write_scalars(json, exact, &end);
 	write_snapshots(json, exact);
 	write_series(json, exact);
 	write_caches(json, exact, &end);

@@ -47,8 +47,7 @@ static void replay(struct driver *driver, struct latency *latency)
 			*entry = NULL;
 		} else if (step->kind == STEP_TICK) {
 			driver_tick(driver, step_time(step));
-		} else if (step->kind == EVENT_PAGE_ALLOC || step->kind == EVENT_PAGE_FREE ||
-		           step->kind == EVENT_OLDER_PAGE_FREE) {
+		} else if (step_of_pages(step)) {
 			driver_pages(driver, step);
 		}
 	}

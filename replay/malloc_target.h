@@ -29,6 +29,9 @@ void malloc_target_make_room(char *const *words);
 bool malloc_target_open(struct malloc_target *, const char *library, const struct scratch *, struct fault *);
 void malloc_target_close(struct malloc_target *);
 
+/* Pages of memory of its own that this process has; 0: the system doesn't tell. */
+uint64_t malloc_memory_now(void);
+
 /* Whether the library can be loaded and has what is needed. False: see fault. */
 bool malloc_target_check(const char *library, struct fault *);
 

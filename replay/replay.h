@@ -12,12 +12,18 @@ struct pass_options {
 	FILE *log;           /* where the policy's log goes; or NULL */
 };
 
+/* What a malloc holds, in pages of the system; all 0: unknown, or no malloc. */
+struct malloc_memory {
+	uint64_t start, peak, end;
+};
+
 /* An allocator in the state before the first event; passes run on copies of it. */
 struct stage {
 	struct driver driver;
 	const struct pass_options *options;
 	struct resident *resident; /* pages that a run uses; NULL: not warmed up yet */
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
+	struct malloc_memory memory;
 	bool serves;               /* answers are of one line */
 };
 
@@ -28,7 +34,7 @@ struct failed {
 };
 
 /* What is printed of a pass. */
-enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
+enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
 
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);
@@ -43,13 +49,24 @@ bool stage_run(struct stage *, enum pass, struct fault *);
 /* Runs the passes that standard input names, one a line, until it ends; each answer is one line. */
 bool stage_serve(struct stage *, struct fault *);
 
+/* Runs the exact pass of each setting that standard input names, a spec on each line; answers with its scalar measures. See settings.c. */
+bool settings_serve(const struct scratch *, const struct pass_options *, struct fault *);
+
 /* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See warm_up.c. */
 bool warm_up(struct stage *, struct fault *);
 
+/* Measures what a malloc holds, in a run of its own. False: see fault. See malloc_memory.c. */
+bool malloc_memory_measure(struct stage *, struct fault *);
+
 /* ---- Passes, in the child ------------------------------------------------------------------------------------- */
 
+/* What runs of page steps took, with a reading of the clock in it for each. */
+struct page_time {
+	uint64_t ticks, runs;
+};
+
 /* The timed loop: serves all steps. See timed.c. */
-void replay_steps(struct driver *, struct failed *);
+void replay_steps(struct driver *, struct failed *, struct page_time *);
 
 /* Every deterministic measure, as an object with the member "exact". False: see fault; nothing was written. See exact.c. */
 bool exact_pass(struct json *, struct stage *, struct fault *);
@@ -62,5 +79,8 @@ void timed_pass(struct json *, struct stage *);
 
 /* Percentiles of the time of one operation, as an object with the member "timed". False: see fault. See latency.c. */
 bool latency_pass(struct json *, struct stage *, struct fault *);
+
+/* For valgrind's callgrind, which watches it; an object with the member "cost". See cost.c. */
+void cost_pass(struct json *, struct stage *);
 
 #endif

@@ -18,8 +18,9 @@
 
 static const char *const names[PASSES] = {
 	[PASS_EXACT] = "exact",         [PASS_TIMED] = "timed",
-	[PASS_LATENCY] = "latency",     [PASS_BUDDYINFO] = "buddyinfo",
-	[PASS_PAGETYPEINFO] = "pagetypeinfo", [PASS_SLABINFO] = "slabinfo",
+	[PASS_LATENCY] = "latency",     [PASS_COST] = "cost",
+	[PASS_BUDDYINFO] = "buddyinfo", [PASS_PAGETYPEINFO] = "pagetypeinfo",
+	[PASS_SLABINFO] = "slabinfo",
 };
 
 enum pass pass_named(const char *name)
@@ -67,6 +68,9 @@ static bool write_pass(const struct order *order, struct json *json, struct faul
 		return true;
 	case PASS_LATENCY:
 		return latency_pass(json, order->stage, fault);
+	case PASS_COST:
+		cost_pass(json, order->stage);
+		return true;
 	default:
 		return proc_pass(json->out, order->pass, order->stage, fault);
 	}
@@ -81,7 +85,7 @@ static bool carry_out(void *context, struct fault *fault)
 	json.one_line = order->stage->serves;
 	if (!write_pass(order, &json, fault))
 		return false;
-	if (order->pass <= PASS_LATENCY)
+	if (order->pass <= PASS_COST)
 		return json_finish(&json, fault);
 	return (fflush(stdout) == 0 && !ferror(stdout)) || refuse_output(fault);
 }
@@ -92,6 +96,8 @@ bool stage_run(struct stage *stage, enum pass pass, struct fault *fault)
 
 	if ((pass == PASS_TIMED || pass == PASS_LATENCY) && !warm_up(stage, fault))
 		return false;
+	if (pass == PASS_COST) /* valgrind writes a file for each process, and here one is enough */
+		return carry_out(&order, fault);
 	return child_run(carry_out, &order, fault);
 }
 

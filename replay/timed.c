@@ -6,17 +6,26 @@
  * processor prefetches by itself. It cannot foresee the live table's entry of a handle; that is prefetched some steps ahead.
  * Objects are neither touched nor prefetched: when their cache lines arrive is the allocator's doing, and part of its time.
  *
+ * The environment's page events are between those of the objects, and may take most of the time. So the loop reads the
+ * processor's counter (ticks.h) before and after each run of page events. What lies between the two readings is the pages' time.
+ * All else is the objects', as are the ticks, which free what waited. The cost of the readings is taken off both.
+ *
  * The trace has been run once before, and the memory that it uses is resident and private to this process (warm_up.c).
  *
  *   seconds              of the loop
- *   operations           allocations and frees of objects, implied ones included
+ *   operations,          allocations and frees of objects, implied ones included; time of one
+ *   ns_per_operation
+ *   page_operations,     the same of the environment's pages
+ *   ns_per_page_operation
  *   events               all that the loop replayed, environment pages included. A malloc is served the objects alone, so its
  *                        loop has fewer.
  *   page_faults          that the loop took: hardly any with a policy; a malloc may ask for new memory
  *   shrink_seconds,      of a full shrink behind the loop, and per page that it gave back
  *   shrink_ns_per_page
- *   resident_peak_kb     of a malloc, whose memory cannot be counted otherwise: how far the process's resident memory rose in the
- *                        first run. Objects are not written to, so pages that the malloc leaves alone do not count.
+ *   held_pages_start ... of a malloc, whose memory cannot be counted otherwise: its pages in a run that writes to all objects
+ *                        (malloc_memory.c)
+ *   resident_peak_kb     of a malloc: how far the process's resident memory rose in the first run. Objects are not written to, so
+ *                        pages that the malloc leaves alone do not count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -38,7 +47,25 @@ static __attribute__((noinline, cold)) void note_failure(struct failed *failed, 
 		failed->first = step;
 }
 
-static void replay_policy(struct driver *driver, struct failed *failed)
+/* Serves a run of page steps under the clock; the last of them. Behind every run is another step: the last one is a tick. */
+static const struct step *serve_pages(struct driver *driver, const struct step *step, struct failed *failed,
+                                      struct page_time *time)
+{
+	uint64_t start = ticks_now(), end;
+
+	for (; step_of_pages(step); step++) {
+		__builtin_prefetch(&driver->live[step[PREFETCH_AHEAD].handle], 1);
+		if (unlikely(!driver_pages(driver, step)) && step->kind == EVENT_PAGE_ALLOC)
+			note_failure(failed, step);
+	}
+	end = ticks_now();
+	if (end > start) /* a counter that runs backwards (another processor) counts as no time */
+		time->ticks += end - start;
+	time->runs++;
+	return step - 1;
+}
+
+static void replay_policy(struct driver *driver, struct failed *failed, struct page_time *time)
 {
 	struct sy_heap *heap = driver->heap;
 	struct sy_cache *const *caches = driver->caches;
@@ -67,12 +94,9 @@ static void replay_policy(struct driver *driver, struct failed *failed)
 				sy_cache_free(caches[step->cache], step->slot, *entry);
 			break;
 		case EVENT_PAGE_ALLOC:
-			if (unlikely(!driver_pages(driver, step)))
-				note_failure(failed, step);
-			break;
 		case EVENT_PAGE_FREE:
 		case EVENT_OLDER_PAGE_FREE:
-			driver_pages(driver, step);
+			step = serve_pages(driver, step, failed, time);
 			break;
 		case STEP_TICK:
 			driver_tick(driver, step_time(step));
@@ -104,25 +128,33 @@ static void replay_malloc(struct driver *driver, struct failed *failed)
 	}
 }
 
-void replay_steps(struct driver *driver, struct failed *failed)
+void replay_steps(struct driver *driver, struct failed *failed, struct page_time *time)
 {
 	if (driver->heap)
-		replay_policy(driver, failed);
+		replay_policy(driver, failed, time);
 	else
 		replay_malloc(driver, failed);
 }
 
 /* ---- Around the loop ------------------------------------------------------------------------------------------ */
 
-static void count_steps(const struct driver *driver, uint64_t *operations, uint64_t *events)
+struct counted {
+	uint64_t operations, page_operations, events;
+};
+
+static struct counted count_steps(const struct driver *driver)
 {
+	struct counted counted = { 0 };
+
 	for (uint64_t i = 0; i < driver->step_count; i++) {
 		const struct step *step = &driver->steps[i];
 		bool object = step_allocates(step) || step_frees(step);
 
-		*operations += object;
-		*events += object || (driver->heap && step->kind != STEP_TICK);
+		counted.operations += object;
+		counted.page_operations += driver->heap && step_of_pages(step);
+		counted.events += object || (driver->heap && step->kind != STEP_TICK);
 	}
+	return counted;
 }
 
 /* Page faults of this process that needed no disk. */
@@ -163,21 +195,68 @@ static void write_shrink(struct json *json, struct driver *driver)
 	json_measured(json, "shrink_ns_per_page", pages ? seconds * 1e9 / (double)pages : (double)NAN, 3);
 }
 
-static void write_timed(struct json *json, struct stage *stage, double seconds, uint64_t faults)
+/* Of a malloc, what a policy has among the exact figures. */
+static void write_memory(struct json *json, const struct malloc_memory *memory)
+{
+	if (!memory->peak)
+		return;
+	json_count(json, "held_pages_start", memory->start);
+	json_count(json, "held_pages_peak", memory->peak);
+	json_count(json, "held_pages_end", memory->end);
+	json_count(json, "grew_pages_peak", memory->peak - memory->start);
+	json_signed(json, "grew_pages_end", (int64_t)(memory->end - memory->start));
+}
+
+/* How long the loop took, in nanoseconds. */
+struct loop_time {
+	double objects, pages;
+};
+
+/* Both clocks ran over the whole loop, so they tell the length of a tick. The counter's readings cost as much between the
+ * two of a run as beyond them. */
+static struct loop_time divide(const struct page_time *time, double ns, double ticks)
+{
+	struct loop_time loop = { .objects = ns };
+	struct ticks clock;
+	double per_tick, readings;
+
+	if (!time->runs || ticks <= 0)
+		return loop;
+	ticks_calibrate(&clock);
+	per_tick = ns / ticks;
+	readings = (double)time->runs * clock.mean * per_tick;
+	loop.pages = (double)time->ticks * per_tick - readings;
+	loop.objects = ns - (double)time->ticks * per_tick - readings;
+	if (loop.pages < 0)
+		loop.pages = 0;
+	if (loop.objects < 0)
+		loop.objects = 0;
+	return loop;
+}
+
+static void write_each(struct json *json, const char *key, double ns, uint64_t count)
+{
+	json_measured(json, key, count ? ns / (double)count : (double)NAN, 3);
+}
+
+static void write_timed(struct json *json, struct stage *stage, const struct loop_time *loop, uint64_t faults)
 {
 	struct driver *driver = &stage->driver;
-	uint64_t operations = 0, events = 0;
+	struct counted counted = count_steps(driver);
+	double seconds = (loop->objects + loop->pages) * 1e-9;
 
-	count_steps(driver, &operations, &events);
 	json_object(json, NULL);
 	json_object(json, "timed");
 	json_measured(json, "seconds", seconds, 9);
-	json_count(json, "operations", operations);
-	json_measured(json, "ns_per_operation", operations ? seconds * 1e9 / (double)operations : (double)NAN, 3);
-	json_count(json, "events", events);
-	json_measured(json, "events_per_second", seconds > 0 ? (double)events / seconds : (double)NAN, 0);
+	json_count(json, "operations", counted.operations);
+	write_each(json, "ns_per_operation", loop->objects, counted.operations);
+	json_count(json, "page_operations", counted.page_operations);
+	write_each(json, "ns_per_page_operation", loop->pages, counted.page_operations);
+	json_count(json, "events", counted.events);
+	json_measured(json, "events_per_second", seconds > 0 ? (double)counted.events / seconds : (double)NAN, 0);
 	json_count(json, "page_faults", faults);
 	json_known(json, "resident_peak_kb", stage->resident_kb, stage->resident_kb);
+	write_memory(json, &stage->memory);
 	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);
@@ -186,13 +265,19 @@ static void write_timed(struct json *json, struct stage *stage, double seconds, 
 void timed_pass(struct json *json, struct stage *stage)
 {
 	struct failed failed = { 0 };
-	uint64_t start, end, faults;
+	struct page_time time = { 0 };
+	struct loop_time loop;
+	uint64_t start_ns, ns, start, ticks, faults;
 
 	resident_bring(stage->resident);
 	monotonic_ns(); /* the first reading may be slow */
 	faults = page_faults();
-	start = monotonic_ns();
-	replay_steps(&stage->driver, &failed);
-	end = monotonic_ns();
-	write_timed(json, stage, (double)(end - start) * 1e-9, page_faults() - faults);
+	start_ns = monotonic_ns();
+	start = ticks_now();
+	replay_steps(&stage->driver, &failed, &time);
+	ticks = ticks_now() - start;
+	ns = monotonic_ns() - start_ns;
+	faults = page_faults() - faults;
+	loop = divide(&time, (double)ns, (double)ticks);
+	write_timed(json, stage, &loop, faults);
 }

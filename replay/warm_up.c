@@ -12,7 +12,8 @@
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while. So it runs the trace once more before
  * that, in this process, where the heap stays. Then everything is freed, and the objects older than the trace are allocated
- * again. That run also measures how far the malloc's resident memory rises.
+ * again. That run also measures how far the malloc's resident memory rises. How many pages the malloc holds is measured before that
+ * (malloc_memory.c).
  */
 #include "child.h"
 #include "replay.h"
@@ -25,11 +26,12 @@
 static bool grow_heap(struct stage *stage, struct fault *fault)
 {
 	struct failed failed = { 0 };
+	struct page_time time = { 0 };
 	uint64_t before, peak;
 
 	reset_resident_peak();
 	before = status_kb("VmRSS");
-	replay_steps(&stage->driver, &failed);
+	replay_steps(&stage->driver, &failed, &time);
 	peak = status_kb("VmHWM");
 	stage->resident_kb = peak > before ? peak - before : 0;
 	driver_empty(&stage->driver);
@@ -43,8 +45,9 @@ static bool run_once(void *context, struct fault *fault)
 {
 	struct stage *stage = context;
 	struct failed failed = { 0 };
+	struct page_time time = { 0 };
 
-	replay_steps(&stage->driver, &failed);
+	replay_steps(&stage->driver, &failed, &time);
 	if (failed.count && !stage->options->allow_failures)
 		return driver_refuse_memory(&stage->driver, driver_event_of(&stage->driver, failed.first), fault);
 	if (stage->driver.heap)
@@ -66,7 +69,7 @@ bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;
-	if (!stage->driver.heap && !grow_heap(stage, fault))
+	if (!stage->driver.heap && (!malloc_memory_measure(stage, fault) || !grow_heap(stage, fault)))
 		return false;
 	stage->resident = resident_create();
 	if (!stage->resident)

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Records the five bundled traces again on this machine: traces/record.sh [TRACE...]
+# Records the five bundled traces again on this machine: traces/record.sh [TRACE...]; with TRACES=DIR into another folder.
 # Needs root, perf, a mounted tracefs, hackbench (rt-tests), sysbench, file and a C compiler; see traces/README.md.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 slabyard=${SLABYARD:-$top/.venv/bin/slabyard}
+traces=$(cd "${TRACES:-$here}" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -18,7 +19,7 @@ record() {
 	echo 3 >/proc/sys/vm/drop_caches
 	"$@" >/dev/null
 	"$slabyard" record -o "$work/$name.parquet" -- "$@"
-	mv "$work/$name.parquet" "$here/$name.parquet"
+	mv "$work/$name.parquet" "$traces/$name.parquet"
 }
 
 fileio="sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"

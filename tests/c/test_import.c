@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "import/import.h"
+#include "import/values.h"
 
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ static void test_forms_of_an_allocation(void)
 		struct capture capture = capture_of(lines[i]);
 		struct record record = only_record(&capture);
 		CHECK_EQUAL(record.kind, KMALLOC);
-		CHECK_EQUAL(record.time, 227770754000);
+		CHECK_EQUAL(record.time - TIME_ZERO, 227770754000);
 		CHECK_EQUAL(record.cpu, 1);
 		CHECK_EQUAL(record.address, 0xffff8881027dbb60);
 		CHECK_EQUAL(record.size, 30);
@@ -123,7 +124,7 @@ static void test_what_is_counted_apart(void)
 	CHECK_EQUAL(scan.null_frees, 2);
 	CHECK_EQUAL(scan.failed_allocs, 3);
 	CHECK_EQUAL(scan.lost, 42 + 12 + 30 + 7);
-	CHECK_EQUAL(scan.unparsed, 5); /* the last one is cut off, though it reads like a line */
+	CHECK_EQUAL(scan.unparsed, 4); /* the last one is cut off, though it reads like a line */
 	CHECK_EQUAL(scan.unknown.count, 1);
 	CHECK_EQUAL(scan.unknown_counts[0], 1);
 	CHECK_EQUAL(scan.spool.records, 1);
@@ -208,6 +209,33 @@ static void test_brackets_in_the_name_of_a_task(void)
 	for (const struct record *record; (record = capture_next(&capture)) != NULL;) {
 		CHECK_EQUAL(record->cpu, 2);
 		CHECK_EQUAL(record->address, address += 0x1000);
+	}
+	capture_close(&capture);
+}
+
+static void test_stacks(void)
+{
+	struct capture capture = capture_of(
+		"ls 1 [000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n"
+		"\tffffffff81636e0d kfree+0x2a ([kernel.kallsyms])\n"
+		"\tffffffff813ceccc [unknown] ([kernel.kallsyms])\n"
+		"\tffffffff813cee01 a;b+0x1\n"
+		"\t           ee137 main (/bin/ls)\n"
+		"\n"
+		"ls 1 [000] 1.2: kmem:kfree: call_site=a+0x1 ptr=(nil)\n"
+		"\tffffffff81636e0d of_nothing\n"
+		"ls 1 [000] 1.3: kmem:kfree: call_site=a+0x1 ptr=0x2000\n"
+		"ls 1 [000] 1.4: kmem:mm_page_free: page=0x1 pfn=0x99 order=0\n"
+		"\tc0636e0d kfree\n");
+	static const char *const stacks[] = {"a:b;ffffffff813ceccc;kfree", NULL, "kfree"};
+	size_t at = 0;
+	CHECK_EQUAL(capture.scans[0].unparsed, 0);
+	CHECK_EQUAL(capture.records, 3);
+	capture_rewind(&capture);
+	for (const struct record *record; (record = capture_next(&capture)) != NULL; at++) {
+		CHECK((record->stack == NONE) == (stacks[at] == NULL));
+		if (stacks[at])
+			CHECK_TEXT(capture.texts.stacks.texts[record->stack], stacks[at]);
 	}
 	capture_close(&capture);
 }
@@ -407,6 +435,7 @@ int main(void)
 	test_old_kernels();
 	test_damaged_numbers();
 	test_brackets_in_the_name_of_a_task();
+	test_stacks();
 	test_many_marks();
 	test_page_sizes();
 	test_time_never_goes_back();

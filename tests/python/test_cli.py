@@ -23,7 +23,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
-VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
+VERBS = ("list", "record", "top", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
 
 @pytest.fixture(scope="module")
@@ -602,9 +602,9 @@ def test_compare_checks_before_it_records(words: list[str], says: str, tmp_path:
 
 def test_what_was_recorded_outlives_a_failure(tmp_path: Path) -> None:
     script = (
-        "import os, shutil, sys; from slabyard.capture import record; from slabyard.command import cli, verbs\n"
+        "import os, shutil, sys; from slabyard.capture import record; from slabyard.command import cli, recording\n"
         "record.check = lambda command: None\n"
-        "verbs.record_to = lambda command, output, stdout: shutil.copy(sys.argv[1], output)\n"
+        "recording.record_for_compare = lambda command, output: shutil.copy(sys.argv[1], output)\n"
         "sys.exit(cli.main(['compare', '--allocators', 'slub', '--start', 'recorded', '--', 'make']))"
     )
     trace = handmade.busy(tmp_path / "t.parquet")  # has no snapshot

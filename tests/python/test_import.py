@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from handmade import complaint, slabyard
 from slabyard.capture import importer
 from slabyard.command import cli
 from slabyard.replay import workload as replay
@@ -558,7 +559,6 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
         (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
         (b"bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
-        (b"\x17\x08\x44tracing6\0\0\x01" * 10, "the text that trace-cmd report prints"),
         (
             b"".join(b"ls 1 [000] 0.000%03d: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" % (i * 617 % 1000) for i in range(1000)),
             "time goes back at 616 of 1000 events: text of perf script --deltatime",
@@ -682,7 +682,8 @@ def test_cpus_one_after_the_other(tmp_path: Path) -> None:
         capture = Capture()
         for cpu in range(2):
             places = range(cpu, 2 * events, 2)
-            capture.lines += [f"ls 1 [00{cpu}] 1.{i:09}: kmem:kfree: call_site=a+0x1 ptr=0x{i + 1:x}000" for i in places]
+            pair = ("kmalloc: bytes_req=8 bytes_alloc=8", "kfree:")
+            capture.lines += [f"ls 1 [00{cpu}] 1.{i:09}: kmem:{pair[i // 2 % 2]} call_site=a+0x1 ptr=0x{i + 1:x}000" for i in places]
         metadata, _ = capture.imported(tmp_path)
         assert (metadata.reordered, metadata.late) == (events - 1, late)
         told = None if not late else "35,903 events stood too far behind later ones to keep their time; sort the capture's lines by time"
@@ -765,7 +766,9 @@ def test_full_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["fifo", "pipe", "file"])
 def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) -> None:
     """A FIFO, as <(zcat t.gz) is one, and standard input, a pipe or a file: all kinds of text, from the first byte on."""
-    text = pack("".join(f"[000] 1.{at:06}: kmem:kfree: call_site=a+0x1 ptr={BASE + 64 * at:#x}\n" for at in range(1000)).encode())
+    events = ("kmalloc: bytes_req=8 bytes_alloc=8", "kfree:")
+    lines = (f"[000] 1.{at:06}: kmem:{events[at % 2]} call_site=a+0x1 ptr={BASE + 64 * (at // 2):#x}\n" for at in range(1000))
+    text = pack("".join(lines).encode())
     source = tmp_path / "capture"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-m", "slabyard", "import", str(source) if how == "fifo" else "-", "-o", str(tmp_path / "t.parquet")]
@@ -793,3 +796,26 @@ def test_any_name_will_do(tmp_path: Path, name: bytes, monkeypatch: pytest.Monke
     Path("capture").write_text("[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n")
     imported("capture", output := Path(os.fsdecode(name)))
     assert trace.Trace(output).metadata.rows == 1
+
+
+def test_what_is_there_is_overwritten_only_where_import_made_it_of_the_same_capture(tmp_path: Path) -> None:
+    capture, other = tmp_path / "pk.txt", tmp_path / "other.txt"
+    for path in (capture, other):
+        path.write_text("ls 1 [000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n")
+    (tmp_path / "pk.parquet").write_text("mine")
+    done = slabyard("import", "pk.txt", cwd=tmp_path)
+    assert "pk.parquet: is there, and was not made of pk.txt" in complaint(done, 2)
+    assert (tmp_path / "pk.parquet").read_text() == "mine"
+    assert slabyard("import", "pk.txt", "--force", cwd=tmp_path).returncode == 0
+    assert slabyard("import", "pk.txt", cwd=tmp_path).returncode == 0
+    assert "--force" in complaint(slabyard("import", other, "-o", tmp_path / "pk.parquet"), 2)
+    assert slabyard("import", other, "-o", "/dev/null").returncode == 0
+
+
+def test_info_does_not_call_complete_what_import_warned_of(tmp_path: Path) -> None:
+    capture = tmp_path / "pk.txt"
+    capture.write_text("ls 1 [000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n")
+    done = slabyard("import", capture, "-o", tmp_path / "pk.parquet")
+    assert "only where it was made with --show-lost-events" in done.stderr
+    text = slabyard("info", tmp_path / "pk.parquet").stdout
+    assert re.search(r"^complete +not known: the text of perf script", text, re.MULTILINE)

@@ -57,6 +57,15 @@ def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pyt
             assert whole[name].to_pylist() == streamed[name].to_pylist(), name
 
 
+def test_stacks_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "perf.data"
+    path.write_bytes(lzma.open(DATA / "perf-callchains.data.xz").read())
+    importer.import_trace(path, tmp_path / "t.parquet")
+    rows = pq.read_table(tmp_path / "t.parquet", columns=["kind", "origin", "stack"]).to_pylist()
+    assert all(row["stack"] for row in rows if row["origin"] == "recorded")
+    assert any(row["stack"].count(";") > 3 for row in rows)
+
+
 def test_parts_are_whole_records(capture: Path) -> None:
     data = perfdata.read(capture)
     assert data is not None

@@ -142,7 +142,8 @@ def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
     assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
         "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "boot_seconds": 0.5, "held_pages_start": 1000,
-        "held_pages_peak": 2000, "held_pages_end": 1100, "fragmentation_events": 2, "fragmentation_events_boot": 3,
+        "held_pages_peak": 2000, "held_pages_end": 1100, "grew_pages_peak": 1000, "grew_pages_end": 100, "fragmentation_events": 2,
+        "fragmentation_events_boot": 3,
     }  # fmt: skip
     assert done.trouble == ["WARNING: CPU: 0 PID: 1 at mm/slub.c:1"]
     late = run.once(with_parameter(plan, "late=now", 10)).figures
@@ -331,7 +332,7 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: machine.Plan, monkeypa
         order.append(one.spec.text)
         factor = 1 if one.spec.text == "slub" else 2
         changed = {**figures, "seconds": 9 - len(order) / 1e4, "processor_seconds": 0.25 * factor + len(order) / 1e4}
-        changed["held_pages_peak"] = 2000 // factor + len(order)
+        changed["grew_pages_peak"] = 1000 // factor + len(order)
         return run.Run(changed, {}, [], "native")
 
     monkeypatch.setattr(run, "once", once)
@@ -341,8 +342,8 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: machine.Plan, monkeypa
     tables = compare.tables(found)
     assert "Slub is fastest" in " ".join(tables[0].notes) or "slub is fastest" in " ".join(tables[0].notes)
     assert "0.251 s of processor time" in " ".join(tables[0].notes), "which other work on this machine lengthens least"
-    assert "slab holds least memory" in " ".join(tables[0].notes)
-    assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1, 1, 1]
+    assert "memory grows least under slab" in " ".join(tables[0].notes)
+    assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1], "events are equal"
     assert len(compare.flat(found).rows[0]) == len(compare.flat(found).columns)
     html = report.page(found)
     assert "fresh boot" in html and "8,0" in html
@@ -356,13 +357,14 @@ def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
 
     def once(one: machine.Plan) -> run.Run:
         held = pages if one.spec.text == "slub" else pages // 2
-        return run.Run({**figures, "held_pages_peak": held, "held_pages_end": held}, {}, [], "native")
+        grown = {"held_pages_start": 0, "grew_pages_peak": held, "grew_pages_end": held}
+        return run.Run({**figures, "held_pages_peak": held, **grown}, {}, [], "native")
 
     monkeypatch.setattr(run, "once", once)
     plans = [machine.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
-    assert table.columns[5] == f"peak {unit}" and table.columns[7] == f"end {unit}"
-    assert table.cells()[0][5] == table.cells()[0][7] == peak
+    assert table.title.endswith(f"slabs in {unit}") and table.columns[5] == "grew" and table.columns[8] == "peak"
+    assert table.cells()[0][5] == table.cells()[0][8] == peak
     assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from handmade import complaint, slabyard
 
-from slabyard.capture import record
 from slabyard.base.errors import MISSING, UserError
+from slabyard.capture import moments, record
+from slabyard.trace import snapshots
+from slabyard.trace.file import Trace, recorded_curve
 
 
 def tracefs(folder: Path, names: tuple[str, ...]) -> Path:
@@ -104,10 +111,10 @@ def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "bin" / "perf").write_text("#!/bin/sh\nexit 255\n")
     monkeypatch.setenv("PATH", env["PATH"])
     monkeypatch.setattr(record.os, "statvfs", lambda _: type("Full", (), {"f_bavail": 0}))
-    with pytest.raises(UserError, match="no space left"), record.record(["true"], out / "part"):
+    with pytest.raises(UserError, match="no space left"), record.record(record.Plan(["true"]), out / "part"):
         pass
     (tmp_path / "bin" / "perf").write_text("#!/bin/sh\nkill -XFSZ $$\n")
-    with pytest.raises(UserError, match="ulimit -f"), record.record(["true"], out / "part"):
+    with pytest.raises(UserError, match="ulimit -f"), record.record(record.Plan(["true"]), out / "part"):
         pass
     assert not list(out.iterdir())
 
@@ -116,7 +123,7 @@ def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_real_recording(tmp_path: Path) -> None:
     out = tmp_path / "t.parquet"
     done = slabyard("record", "-o", out, "--", "sh", "-c", "ls /; exit 7")
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode == 7, done.stderr
     assert "bin" in done.stdout and "sh exited with status 7" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
     about = json.loads(slabyard("info", out, "--format", "json").stdout)
@@ -128,6 +135,123 @@ def test_a_real_recording(tmp_path: Path) -> None:
     assert record["run"]["start"] == "recorded" and record["exact"]["failures"] == 0
     start = record["exact"]["snapshots"][0]
     assert start["recorded_slab_kb"] > 0 and start["slab_pages"] > 0
+
+
+def recorded(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    done = slabyard("record", "-o", path, *words)
+    assert path.exists(), done.stderr
+    return done
+
+
+@live
+def test_snapshots_and_events_add_up(tmp_path: Path) -> None:
+    """What the kernel holds in slabs at the end is what it held at the start, with the pages that were taken and less those given back."""
+    recorded(tmp_path / "t.parquet", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include; done >/dev/null")
+    with Trace(tmp_path / "t.parquet") as trace:
+        curve = recorded_curve(trace, with_older=True)
+        kib = [snapshots.parse_meminfo(one.files["meminfo"])["Slab"] for one in trace.metadata.snapshots]
+        assert trace.metadata.snapshots[0].time == 0
+    assert curve.before * 4 == kib[0]
+    assert abs(curve.end * 4 - kib[1]) <= 0.01 * kib[1]
+
+
+@live
+def test_the_recorder_is_not_recorded(tmp_path: Path) -> None:
+    """With nothing to do, a recording of half a second has less than the recorder alone would do for its snapshots."""
+    done = recorded(tmp_path / "t.parquet", "--duration", "500ms")
+    assert done.returncode in (0, 3), done.stderr
+    about = json.loads(slabyard("info", tmp_path / "t.parquet", "--format", "json").stdout)
+    assert about["command"] is None and 0.4 < about["span_seconds"] < 5
+    assert [one["name"] for one in about["snapshots"]] == ["start", "end"]
+
+
+@live
+@pytest.mark.parametrize(("command", "status"), [("true", 0), ("false", 1), ("exit 3", 3), ("kill -TERM $$", 143)])
+def test_the_status_is_the_commands(tmp_path: Path, command: str, status: int) -> None:
+    done = recorded(tmp_path / "t.parquet", "--", "sh", "-c", command)
+    assert done.returncode == status or (status == 0 and "incomplete" in done.stderr), done.stderr
+
+
+@live
+def test_a_time_ends_the_command(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = recorded(tmp_path / "t.parquet", "--duration", "0.5", "--", "sleep", "60")
+    assert done.returncode in (0, 3) and time.monotonic() - began < 40, done.stderr
+
+
+@live
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_and_keeps_the_recording(tmp_path: Path, number: int) -> None:
+    out = tmp_path / "t.parquet"
+    words = ["record", "-o", str(out), "--", "sh", "-c", "echo begun; exec sleep 60"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slabyard", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout and process.stdout.readline() == "begun\n"
+    process.send_signal(number)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 128 + number and "what was recorded is kept" in told
+    assert json.loads(slabyard("info", out, "--format", "json").stdout)["rows"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@live
+def test_a_command_that_cannot_be_run_after_all(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("no first line\n")
+    script.chmod(0o755)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert "no script that names its interpreter" in complaint(slabyard("record", "-o", out / "t.parquet", "--", script), 2)
+    assert not list(out.iterdir())
+
+
+@live
+def test_stacks(tmp_path: Path) -> None:
+    recorded(tmp_path / "t.parquet", "-g", "--", "ls", "/usr/bin")
+    with Trace(tmp_path / "t.parquet") as trace:
+        stacks = {text for batch in trace.batches(["stack"]) for text in batch["stack"].dictionary.to_pylist()}
+    assert any(";" in text for text in stacks)
+    assert not any("+0x" in text or "[unknown]" in text for text in stacks)
+
+
+@live
+def test_a_control_group_alone(tmp_path: Path) -> None:
+    try:
+        _, root = record.cgroup_folder("/", None)
+        folder = root / f"slabyard-test-{os.getpid()}"
+        folder.mkdir()
+    except (UserError, OSError) as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        done = recorded(tmp_path / "t.parquet", "--cgroup", folder.name, "--", "ls", "/")
+        assert done.returncode == 3 and f"control group {folder.name}" in done.stderr
+        about = json.loads(slabyard("info", tmp_path / "t.parquet", "--format", "json").stdout)
+        assert about["cgroup"] == folder.name and about["rows"] > 0
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def test_control_groups_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "cgroup.procs").touch()
+    mounts = f"cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup2 {tmp_path} cgroup2 rw 0 0\n"
+    for name in ("a/b", "/a/b", f"{tmp_path}/a/b"):
+        assert record.cgroup_folder(name, mounts) == ("a/b", tmp_path / "a" / "b")
+    with pytest.raises(UserError, match="there is no control group"):
+        record.cgroup_folder("a/c", mounts)
+    with pytest.raises(UserError, match="no control groups are mounted"):
+        record.cgroup_folder("a/b", "proc /proc proc rw 0 0\n")
+
+
+def test_files_of_a_moment_are_read_again_from_their_beginning(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("Slab: 1 kB\n" * 1000)
+    with contextlib.ExitStack() as stack:
+        reader = moments.Moments(stack, tmp_path)
+        first, second = reader.take("start"), reader.take("end")
+    assert first.files == second.files == {"meminfo": "Slab: 1 kB\n" * 1000}
+    assert first.time < second.time and second.as_snapshot()["name"] == "end"
 
 
 @live

@@ -70,7 +70,8 @@ class Scratch:
             for name, value in event.items():
                 events[at][name] = value
         run = np.zeros(1, RUN)
-        run[0] = (64, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS)
+        handles = max([64, *(event["handle"] + 1 for event in self.events if event["kind"] in (KMALLOC, CACHE_ALLOC))])
+        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS)
         sections = [
             (b"events", events), (b"caches", np.array(self.caches, CACHE)), (b"zones", np.array(self.zones, ZONE)),
             (b"freeblk", np.array(self.free_blocks, FREE_BLOCKS)), (b"older", np.array(self.older, OLDER)), (b"run", run),
@@ -173,6 +174,10 @@ def test_pages_of_slub(tmp_path: Path) -> None:
     assert rows["dentry"]["cache"] == 0 and rows["dentry"]["requests"] == 1 and rows["dentry"]["live"] == 1
     assert rows["kmalloc (pages)"]["peak_bytes"] == 20000 and rows["kmalloc (pages)"]["pages"] == 0
     assert sum(row["pages"] or 0 for row in rows.values()) == found["held_pages_end"]
+    assert sum(row["pages_peak"] or 0 for row in rows.values()) == found["held_pages_peak"]
+    assert sum(row["pages_start"] or 0 for row in rows.values()) == found["held_pages_start"] == 0
+    assert found["grew_pages_peak"] == 10 and found["grew_pages_end"] == found["held_pages_end"]
+    assert rows["dentry"]["slab_objects"] == 21 and rows["dentry"]["slab_pages"] == 1
 
 
 def test_unused_memory_of_slob_leaves_out_headers(tmp_path: Path) -> None:
@@ -184,7 +189,8 @@ def test_unused_memory_of_slob_leaves_out_headers(tmp_path: Path) -> None:
     assert found["caches"] == [
         {
             "cache": -1, "name": "kmalloc", "size": None, "requests": 1, "live": 1, "live_bytes": 100, "peak_bytes": 100, "slabs": None,
-            "partial_slabs": None, "full_slabs": None, "pages": None, "merged_into": None,
+            "partial_slabs": None, "full_slabs": None, "pages": None, "merged_into": None, "slab_objects": None, "slab_pages": None,
+            "pages_start": None, "pages_peak": None,
         }
     ]  # fmt: skip
 
@@ -230,6 +236,26 @@ def test_older_objects_live_before_the_first_event(tmp_path: Path) -> None:
     assert found["snapshots"][0]["requested_bytes"] == 192 + 192 + 500
     assert found["requests"] == 0 and found["frees"] == 1 and found["older_objects"] == 3
     assert found["requested_bytes_end"] == 192 + 500
+
+
+@pytest.mark.parametrize("allocator", ["slub", "slab", "slqb", "yard"])
+def test_growth_by_cache_adds_up_to_growth(tmp_path: Path, allocator: str) -> None:
+    """Over a peak that is gone at the end, with older objects, and slabs that wait for a grace period."""
+    older = [(NO_HANDLE, 192, 0, 0, 0)] * 50 + [(NO_HANDLE, 1000, NO_CACHE, 0, 0)] * 20
+    trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0), (b"inode", 600, 0, 0, 0)], older=older)
+    for turn in range(3):
+        for handle in range(200):
+            trace.add(CACHE_ALLOC, 3 * handle, cache=0, size=192, time_ns=10 * turn * MS)
+            trace.add(CACHE_ALLOC, 3 * handle + 1, cache=1, size=600, time_ns=10 * turn * MS)
+            trace.add(KMALLOC, 3 * handle + 2, size=64 * (handle % 40) + 1, time_ns=10 * turn * MS)
+        for handle in range(200):
+            trace.add(CACHE_FREE, 3 * handle, cache=0, time_ns=(10 * turn + 5) * MS)
+            trace.add(CACHE_FREE, 3 * handle + 1, cache=1, time_ns=(10 * turn + 5) * MS)
+            trace.add(KFREE, 3 * handle + 2, time_ns=(10 * turn + 5) * MS)
+    found = exact(trace.write(tmp_path / "t"), allocator)
+    for when in ("start", "peak"):
+        assert sum(row[f"pages_{when}"] or 0 for row in found["caches"]) == found[f"held_pages_{when}"], when
+    assert found["grew_pages_peak"] == found["held_pages_peak"] - found["held_pages_start"] > 0
 
 
 def test_free_lists_start_as_recorded(tmp_path: Path) -> None:
@@ -290,6 +316,10 @@ def test_times(tmp_path: Path, allocator: str) -> None:
     assert timed["events"] == (7 if allocator == "malloc:system" else 15)
     assert timed["page_faults"] <= 2  # what the pass needs is there before its clock starts
     assert timed["seconds"] > 0 and timed["ns_per_operation"] > 0 and timed["events_per_second"] > 0
+    pages = timed["page_operations"]
+    assert (pages, timed["ns_per_page_operation"]) == (0, None) if allocator == "malloc:system" else pages > 0
+    whole = timed["ns_per_operation"] * 7 + (timed["ns_per_page_operation"] or 0) * pages
+    assert timed["seconds"] * 1e9 == pytest.approx(whole, abs=1)
     latency = run("--scratch", path, "--allocator", allocator, "--mode", "latency")["timed"]
     for name in ("alloc_ns", "free_ns", "latency_ns"):
         assert 0 <= latency[name]["median"] <= latency[name]["p99"] <= latency[name]["p999"]
@@ -462,7 +492,7 @@ def test_what_is_larger_than_any_block_fails_and_is_counted(tmp_path: Path, poli
         (["--allocator", "slbu"], "did you mean slub?"),
         (["--allocator", "slub:max_ordr=1"], "did you mean max_order?"),
         (["--allocator", "slub", "--mode", "exact"], "give --scratch"),
-        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency or serve"),
+        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency, cost or serve"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "/nonexistent"], "cannot open /nonexistent"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "x", "--points", "7"], "200 to 65536"),
         (["--allocator"], "needs a value"),

@@ -155,6 +155,12 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
     return f"{path}: {(error.strerror or str(error)).lower()}"
 
 
+def cache_home() -> Path:
+    """Where what takes long to make is kept for the user, as the XDG specification has it."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if home.startswith("/") else Path.home() / ".cache") / "slabyard"
+
+
 def sha256(path: Path) -> str:
     """The hash of a file, in hexadecimal."""
     try:

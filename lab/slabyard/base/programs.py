@@ -97,12 +97,16 @@ def run_json(name: str, *words: str) -> Any:
 
 def run(name: str, *words: str) -> bytes:
     """Runs one of slabyard's programs; its standard output. UserError with its line when it fails."""
-    argv = [program(name), *words]
-    with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+    return run_under((), program(name), words)
+
+
+def run_under(tool: Sequence[str], path: str, words: Sequence[str], **options: Any) -> bytes:
+    """The same of a program of ours at a path, under a tool's command if there is one; with options of Popen."""
+    with child([*tool, path, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options) as process:
         out, err = process.communicate()
     if process.returncode == 0:
         return bytes(out)
-    raise _failure(argv, process.returncode, err)
+    raise _failure([path, *words], process.returncode, err)
 
 
 @dataclass(frozen=True)

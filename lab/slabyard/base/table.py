@@ -45,7 +45,7 @@ class Table:
 
     `columns` are the headings; a row has one cell for each. People read cells as `show` has them (rounded, with separators), and CSV
     has the plain values. A note is a paragraph below the table. The first `keys` columns say what a row is of. With `whole` no cell is
-    broken, whatever the width.
+    broken, whatever the width. A table that is too wide is cut before the column `cut`, if it is given.
     """
 
     title: str
@@ -54,6 +54,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     keys: int = 1
     whole: bool = False
+    cut: int | None = None
 
     def cells(self) -> list[list[str]]:
         """The rows as people read them."""
@@ -144,7 +145,7 @@ def _aligned(table: Table, columns: Sequence[int], form: str, headings: Sequence
 
 
 def _wrapped(line: str) -> str:
-    return line if len(line) <= WIDTH else "\n".join(textwrap.wrap(line, WIDTH))
+    return line if len(line) <= WIDTH else "\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  " if line.startswith("- ") else ""))
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -168,9 +169,11 @@ def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
 def _parts(table: Table, cells: Sequence[Sequence[str]]) -> list[list[int]]:
     """The columns of each table that a wide one is cut into."""
     least, keys = _least_widths(table, cells), list(range(table.keys))
+    cut = table.cut if _row_width(least) > WIDTH else None
     parts = [list(keys)]
     for column in range(table.keys, len(table.columns)):
-        if len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH:
+        too_wide = len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH
+        if column == cut or too_wide:
             parts.append(list(keys))
         parts[-1].append(column)
     return parts

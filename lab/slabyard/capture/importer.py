@@ -1,4 +1,4 @@
-"""Makes a trace of a capture: perf.data, the text of `perf script`, or the text of tracefs's `trace` file.
+"""Makes a trace of a capture: perf.data, trace-cmd's file, or the text of perf, tracefs, trace-cmd, Perfetto or LTTng.
 
 The work is done by the C program slabyard-import (import/import.h says how); this module starts it, feeds it, and turns
 what it writes into Parquet. Everything streams: no step holds more than a block of rows, so a capture may be larger than
@@ -30,6 +30,7 @@ from ..base.programs import child, program
 from ..trace import snapshots as kernel
 from ..trace.file import Metadata
 from .inputs import About, enlarge_pipe, open_inputs
+from .record import Recording
 from .writer import CutOff, Reader, write
 
 PROGRAM = "slabyard-import"
@@ -37,41 +38,48 @@ PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 
 
 def import_trace(
-    source: Path | str, output: Path, snapshots: Sequence[dict[str, Any]] = (), cpus: int | None = None, page_size: int | None = None
+    source: Path | str | Sequence[Path | str],
+    output: Path,
+    snapshots: Sequence[dict[str, Any]] = (),
+    cpus: int | None = None,
+    page_size: int | None = None,
 ) -> Metadata:
-    """Imports a capture (a path, or `-` for text on standard input) into `output`.
+    """Imports a capture into `output`: a path, `-` for standard input, or the paths of its parts (`perf record --switch-output`).
 
     snapshots: {"name", "files", "slab_attributes"} each, see read_snapshot(). `end` is the end of the trace; any other name must
     stand in a tracing_mark_write of the capture. cpus, page_size (bytes): of the recorded machine, where the capture does not tell.
-    Raises UserError: 2 for input that is no capture, 4 for a missing perf. Look at the result's `incomplete`.
+    Raises UserError: 2 for input that is no capture, 4 for a missing perf or trace-cmd. Look at the result's `incomplete`.
     """
-    about = About(cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
+    first = source if isinstance(source, (Path, str)) else source[0]
+    about = About(capture=Path(first).name, cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
     marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
     for one in about.snapshots:
         marks += ["--mark", one["name"]]
     return import_described(source, output, about, marks)
 
 
-def import_recording(recording: Any, command: Sequence[str], output: Path) -> Metadata:
-    """Imports what record.record() made: its first snapshot opens the trace, its second one ends it. Writes to `output` directly."""
+def import_recording(recording: Recording, output: Path) -> Metadata:
+    """Imports what record.record() made, from its first snapshot to its second one. Writes to `output` directly."""
     machine = os.uname()
     about = About(
         kernel=machine.release,
         arch=machine.machine,
-        command=list(command),
+        command=list(recording.plan.command) or None,
         recorded_at=datetime.datetime.fromtimestamp(recording.started, datetime.UTC).isoformat(timespec="seconds"),
         cpus=present_cpus(),
         page_size=os.sysconf("SC_PAGE_SIZE"),
-        snapshots=list(recording.snapshots),
+        window=(recording.start.time, recording.end.time),
+        cgroup=recording.plan.cgroup,
+        snapshots=[recording.start.as_snapshot(), recording.end.as_snapshot()],
     )
-    first, last = (one["name"] for one in recording.snapshots)
-    return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last])
+    marks = ["--first-mark", recording.start.name, "--last-mark", recording.end.name]
+    return _import([str(recording.data)], output, about, marks)
 
 
-def import_described(source: Path | str, output: Path, about: About, marks: list[str]) -> Metadata:
+def import_described(source: Path | str | Sequence[Path | str], output: Path, about: About, marks: list[str]) -> Metadata:
     """Imports a capture of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
     with whole_file(output) as part:
-        return _import(str(source), part, about, marks)
+        return _import([str(source)] if isinstance(source, (Path, str)) else [str(one) for one in source], part, about, marks)
 
 
 def read_snapshot(text: str) -> dict[str, Any]:
@@ -115,12 +123,12 @@ def present_cpus() -> int:
     return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
 
 
-def _import(source: str, output: Path, about: About, marks: list[str]) -> Metadata:
+def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]) -> Metadata:
     environment = dict(os.environ)
     # /tmp is memory on many machines; the folder of the result has room for the result at least.
     environment.setdefault("TMPDIR", str(output.parent.absolute()))
     with contextlib.ExitStack() as stack:
-        inputs = open_inputs(source, about, stack)
+        inputs = open_inputs(sources, about, stack)
         size = ["--page-size", str(about.page_size)] if about.page_size else []
         command = [program(PROGRAM), *inputs.options, *marks, *size]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -134,7 +142,10 @@ def _import(source: str, output: Path, about: About, marks: list[str]) -> Metada
             return write(Reader(process.stdout), output, about, inputs.resolve)
         except CutOff:
             inputs.check()
-            raise UserError(f"{source}: {_complaint(process)}") from None
+            complaint = _complaint(process)
+            if about.source == "trace-cmd" and complaint == "the input is empty":
+                complaint = "damaged, or not by trace-cmd: trace-cmd report prints nothing of it"
+            raise UserError(f"{', '.join(sources)}: {complaint}") from None
         finally:
             if sys.exc_info()[0] is None:
                 inputs.check()

@@ -1,4 +1,5 @@
-"""Where the import program reads from: text as it is, compressed text through a thread, perf.data through `perf script`.
+"""Where the import program reads from: text as it is, compressed text through a thread, perf.data through `perf script`, trace-cmd's
+files through `trace-cmd report`.
 
 Each becomes a descriptor that slabyard-import gets, so that nothing is whole in memory or a second time on disk. The first bytes of
 a capture tell what it is. For perf.data, `perf script` makes the text (of a large file from a stream, see perfdata.py), and since it is the
@@ -35,10 +36,12 @@ import pyarrow as pa
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special
 from ..base.programs import child, last_line
-from . import perfdata
+from . import evidence, heaptrack, perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
-_SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
+_FIELDS = "cpu,time,event,trace"
+_TRACE_DAT = b"\x17\x08\x44tracing"  # how trace-cmd's file begins
+_HEAD = 16  # bytes that tell what a file is
 _PIPE = 1 << 20  # bytes of a pipe's buffer
 _F_SETPIPE_SZ = 1031
 
@@ -56,7 +59,29 @@ class About:
     page_size: int | None = None  # bytes
     lost: int = 0  # events, where the recorder has counted them
     kinds: Sequence[str] = ()  # of events that were recorded, where that is known: those that never happened count 0
-    snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
+    partial: list[str] = field(default_factory=list)  # what shows that the recorder left events out
+    has_stacks: bool = False
+    cgroup: str = ""  # whose tasks alone were recorded
+    capture: str = ""  # the name of the file that was imported
+    window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
+    snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
+
+    def describe(self, text: str) -> None:
+        """Fills in what perf prints of a recording (`--header`), where it is not known already."""
+        found = dict(re.findall(r"^# ([a-z ]+?)\s*: (.*?)\s*$", text, re.MULTILINE))
+        self.kernel = self.kernel or found.get("os release", "")
+        self.arch = self.arch or found.get("arch", "")
+        if self.cpus is None and found.get("nrcpus avail", "").isdigit():
+            self.cpus = int(found["nrcpus avail"])
+        if self.recorded_at is None and "captured on" in found:
+            with contextlib.suppress(ValueError):
+                moment = datetime.datetime.strptime(found["captured on"], "%a %b %d %H:%M:%S %Y")
+                self.recorded_at = moment.isoformat(timespec="seconds")
+        self.kinds = self.kinds or re.findall(r"^# event : name = kmem:(\w+)", text, re.MULTILINE)
+        if self.command is None and " -- " in found.get("cmdline", ""):
+            self.command = found["cmdline"].partition(" -- ")[2].split()
+        self.has_stacks = self.has_stacks or re.search(r"^# event : .*sample_type = [A-Z|]*\bCALLCHAIN\b", text, re.MULTILINE) is not None
+        self.partial += [cause for cause in evidence.of_header(text) if cause not in self.partial]
 
 
 @dataclass
@@ -69,38 +94,77 @@ class Inputs:
     resolve: Callable[[Sequence[str]], list[str]] = list  # call sites with symbols for addresses
 
 
-def open_inputs(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
-    """Opens a capture: a path, or `-` for standard input. `stack` closes it; `about` gets what the capture's header tells.
+def open_inputs(sources: Sequence[str], about: About, stack: contextlib.ExitStack) -> Inputs:
+    """Opens the parts of a capture: paths, or `-` for standard input. `stack` closes them; `about` gets what their headers tell.
 
-    Raises UserError for what is no capture or a damaged perf.data (status 2), and where perf is missing (4).
+    Raises UserError for what is no capture or a damaged perf.data (status 2), and where perf or trace-cmd is missing (4).
     """
+    parts = [_open(source, about, stack) for source in sources]
+
+    def check() -> None:
+        for part in parts:
+            part.check()
+
+    def resolve(call_sites: Sequence[str]) -> list[str]:
+        for part in parts:
+            call_sites = part.resolve(call_sites)
+        return list(call_sites)
+
+    joined = Inputs([], [], check, resolve)
+    stack.callback(_close_all, joined)
+    for part in parts:
+        joined.descriptors += part.descriptors
+        joined.options += part.options
+        part.descriptors.clear()
+    return joined
+
+
+def _open(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
     path = Path(source)
     if source != "-" and path.is_dir():
-        raise UserError(f"{source}: is a folder; name perf.data or a text file in it")
+        if not (path / "data").is_file():
+            raise UserError(f"{source}: is a folder, and none that perf record has made; name perf.data or a text file in it")
+        return _perf(path, about, stack)
     try:
         file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0) if source == "-" else path.open("rb", 0)
         stack.callback(file.close)
         os.set_blocking(file.fileno(), True)
         head = b""
-        while len(head) < 8 and (more := file.read(8 - len(head))):
+        while len(head) < _HEAD and (more := file.read(_HEAD - len(head))):
             head += more
     except OSError as error:
         raise UserError(describe_os_error(error, source)) from error
     once = source == "-" or is_special(path)
-    if head in (b"PERFILE2", b"2ELIFREP"):
-        if once:
-            raise UserError(f"{source}: perf.data cannot be read from a pipe; name the file, or send what `perf script` makes of it")
-        return _perf(path, about, stack)
+    if head[:8] in (b"PERFILE2", b"2ELIFREP"):
+        return _perf_pipe(source, _WithHead(head, file), head, about, stack) if once else _perf(path, about, stack)
     if head.startswith(b"PAR1"):
         raise UserError(f"{source}: is a trace already")
+    if head.startswith(_TRACE_DAT):
+        if once:
+            raise UserError(f"{source}: trace-cmd's file cannot be read from a pipe; name the file, or send what `trace-cmd report` prints")
+        return _trace_cmd(path, about, stack)
     if not head:
         raise UserError(f"{source}: is empty")
-    about.source = "text"
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise UserError(f"{source}: is text of 16 bits a character; make it UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    about.source = about.source or "text"
     opener = _decompressor(head)
     if file.seekable():
         file.seek(-len(head), os.SEEK_CUR)
+        if not once and heaptrack.is_heaptrack(_first_text(path, opener)):
+            about.source = "heaptrack"
+            return _through_thread(source, file, lambda raw: heaptrack.Text(opener(raw) if opener else raw), stack)
         return _through_thread(source, file, opener, stack) if opener else _single(os.dup(file.fileno()), stack)
     return _through_thread(source, _WithHead(head, file), opener or contextlib.nullcontext, stack)
+
+
+def _first_text(path: Path, opener: Callable[[Any], Any] | None) -> bytes:
+    """The first bytes of a file's text; empty where it is damaged, of which whoever reads it all will tell."""
+    try:
+        with path.open("rb") as file, (opener or contextlib.nullcontext)(file) as text:
+            return bytes(text.read(64))
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException):
+        return b""
 
 
 class _WithHead(io.RawIOBase):
@@ -180,47 +244,104 @@ def enlarge_pipe(descriptor: int) -> None:
 # ---- perf ----------------------------------------------------------------------------------------------------------------
 
 
+def _needed(name: str, package: str, source: object, instead: str) -> str:
+    """The path of a program. UserError when it is missing."""
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(f"{source} needs {name} to be read; install it ({package}), or import {instead}", MISSING)
+    return found
+
+
+def _perf_needed(source: object) -> str:
+    packages = "Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf"
+    return _needed("perf", packages, source, "the text that `perf script` makes of it elsewhere")
+
+
 def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
+    """perf.data: a file, a stream in a file (`perf record -o -`), or a folder (`perf record --threads`)."""
     about.source = "perf.data"
-    perf = shutil.which("perf")
-    if perf is None:
-        raise UserError(
-            f"{path} needs perf to be read; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf), "
-            "or import the text that `perf script` makes of it elsewhere",
-            MISSING,
-        )
-    data = perfdata.read(path)
-    about.lost = data.lost() if data else 0
-    _read_header(perf, path, about)
-    children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
-    inputs = Inputs([], [], lambda: _check_perf(path, children))
-    stack.callback(_close_all, inputs)
-    if data is None or not data.streams or path.stat().st_size < LARGE:
-        _start_perf([perf, "script", "-i", str(path), *_SCRIPT], subprocess.DEVNULL, inputs, children, stack)
-        return inputs
-    inputs.resolve = functools.partial(perfdata.resolve, data=data)
+    perf = _perf_needed(path)
+    data = None if path.is_dir() else perfdata.read(path)
+    about.lost += data.lost() if data else 0
+    header = [perf, "report", "--force", "--header-only", "-i", str(path)]
+    about.describe(subprocess.run(header, capture_output=True, stdin=subprocess.DEVNULL, check=False).stdout.decode(errors="replace"))
+    script = [perf, "script", *_script(about)]
+    producers = _Producers(f"{path}: perf script cannot read it", stack)
+    # In a stream perf has no symbols for the frames of stacks.
+    if data is None or not data.streams or about.has_stacks or path.stat().st_size < LARGE:
+        producers.start([*script, "-i", str(path)], subprocess.DEVNULL)
+        return producers.inputs
+    producers.inputs.resolve = functools.partial(perfdata.resolve, data=data)
     for part in data.parts(min(2, len(os.sched_getaffinity(0)))):
-        process = _start_perf([perf, "script", "-i", "-", *_SCRIPT], subprocess.PIPE, inputs, children, stack)
+        process = producers.start([*script, "-i", "-"], subprocess.PIPE)
         assert process.stdin is not None
         _feed(data, part, os.dup(process.stdin.fileno()))
         process.stdin.close()
-    return inputs
+    return producers.inputs
 
 
-def _start_perf(
-    command: list[str], stdin: int, inputs: Inputs, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]], stack: contextlib.ExitStack
-) -> subprocess.Popen[bytes]:
-    """A perf script whose text is one of the inputs."""
-    errors = stack.enter_context(tempfile.TemporaryFile())
-    process = stack.enter_context(child(command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors))
-    assert process.stdout is not None
-    children.append((process, errors))
-    descriptor = os.dup(process.stdout.fileno())
-    process.stdout.close()
-    enlarge_pipe(descriptor)
-    inputs.descriptors.append(descriptor)
-    inputs.options += ["--input", str(descriptor)]
-    return process
+def _script(about: About) -> list[str]:
+    """perf script's options."""
+    options = ["--force", "-F", f"{_FIELDS},ip,sym" if about.has_stacks else _FIELDS, "--ns", "--show-lost-events"]
+    if about.window:
+        options += ["--time", ",".join(f"{moment // 10**9}.{moment % 10**9:09}" for moment in about.window)]
+    return options
+
+
+def _perf_pipe(source: str, file: io.RawIOBase, head: bytes, about: About, stack: contextlib.ExitStack) -> Inputs:
+    """perf.data that can be read once: what `perf record -o -` writes. A file's data needs what stands behind it."""
+    if head[8:] != perfdata.STREAM_HEADER.to_bytes(8, "little"):
+        raise UserError(f"{source}: perf.data cannot be read from a pipe; name the file, or send what `perf script` makes of it")
+    about.source = "perf.data"
+    feeder = _through_thread(source, file, contextlib.nullcontext, stack)
+    producers = _Producers(f"{source}: perf script cannot read it", stack)
+    producers.start([_perf_needed(source), "script", "-i", "-", "--header", *_script(about)], feeder.descriptors[0])
+    os.close(feeder.descriptors.pop())
+    return producers.inputs
+
+
+def _trace_cmd(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
+    """trace-cmd's own file."""
+    about.source = "trace-cmd"
+    trace_cmd = _needed("trace-cmd", "Debian: apt install trace-cmd", path, "the text that `trace-cmd report` prints of it elsewhere")
+    producers = _Producers(f"{path}: trace-cmd cannot read it", stack)
+    producers.start([trace_cmd, "report", "-N", "-t", "-i", str(path)], subprocess.DEVNULL)
+    return producers.inputs
+
+
+class _Producers:
+    """Programs whose texts are the inputs. `complaint` begins what is told of one that failed."""
+
+    def __init__(self, complaint: str, stack: contextlib.ExitStack) -> None:
+        self.inputs = Inputs([], [], self._check)
+        self._complaint = complaint
+        self._children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self._stack = stack
+        stack.callback(_close_all, self.inputs)
+
+    def start(self, command: list[str], stdin: int) -> subprocess.Popen[bytes]:
+        """One more of them."""
+        errors = self._stack.enter_context(tempfile.TemporaryFile())
+        process = self._stack.enter_context(child(command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors))
+        assert process.stdout is not None
+        self._children.append((process, errors))
+        descriptor = os.dup(process.stdout.fileno())
+        process.stdout.close()
+        enlarge_pipe(descriptor)
+        self.inputs.descriptors.append(descriptor)
+        self.inputs.options += ["--input", str(descriptor)]
+        return process
+
+    def _check(self) -> None:
+        for process, errors in self._children:
+            process.wait()
+            if process.returncode in (0, -signal.SIGPIPE):  # ended by its reader, which has more to tell
+                continue
+            errors.seek(0)
+            told = last_line(errors.read(1 << 16).decode(errors="replace"), f"it ended with status {process.returncode}")
+            raise UserError(f"{self._complaint}: {told}")
+
+
 
 
 def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> None:
@@ -235,32 +356,3 @@ def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> No
 
     enlarge_pipe(descriptor)
     threading.Thread(target=feed, daemon=True).start()
-
-
-def _read_header(perf: str, path: Path, about: About) -> None:
-    """Fills in what perf.data's header says and is not known already."""
-    header = subprocess.run(
-        [perf, "report", "--force", "--header-only", "-i", str(path)], capture_output=True, stdin=subprocess.DEVNULL, check=False
-    ).stdout.decode(errors="replace")
-    found = dict(re.findall(r"^# ([a-z ]+?)\s*: (.*?)\s*$", header, re.MULTILINE))
-    about.kernel = about.kernel or found.get("os release", "")
-    about.arch = about.arch or found.get("arch", "")
-    if about.cpus is None and found.get("nrcpus avail", "").isdigit():
-        about.cpus = int(found["nrcpus avail"])
-    if about.recorded_at is None and "captured on" in found:
-        with contextlib.suppress(ValueError):
-            moment = datetime.datetime.strptime(found["captured on"], "%a %b %d %H:%M:%S %Y")
-            about.recorded_at = moment.isoformat(timespec="seconds")
-    about.kinds = re.findall(r"^# event : name = kmem:(\w+)", header, re.MULTILINE)
-    if about.command is None and " -- " in found.get("cmdline", ""):
-        about.command = found["cmdline"].partition(" -- ")[2].split()
-
-
-def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:
-    for process, errors in children:
-        process.wait()
-        if process.returncode in (0, -signal.SIGPIPE):  # ended by its reader, which has more to tell
-            continue
-        errors.seek(0)
-        said = last_line(errors.read(1 << 16).decode(errors="replace"), f"it ended with status {process.returncode}")
-        raise UserError(f"{path}: perf script cannot read it: {said}")

@@ -41,6 +41,7 @@ _LAST_RECORDS = 1 << 20  # bytes in which perf tells what was lost of each event
 _WINDOW = 4 << 20  # bytes to look at at once
 _FURTHEST = 512 << 20  # bytes in which a round ends: each CPU's buffer once
 _RECORDS_TO_SEE = 1000
+STREAM_HEADER = 16  # bytes of a stream's header, which tells its size where a file tells its larger one
 _KERNEL = "[kernel.kallsyms]"
 
 
@@ -89,7 +90,7 @@ class PerfData:
         """Writes a part of the data (see parts) as a stream. Raises BrokenPipeError when its reader ends."""
         formats = self._feature(_TRACING_DATA)
         formats += bytes(-len(formats) % 8)
-        head = struct.pack("<8sQ", b"PERFILE2", 16)
+        head = struct.pack("<8sQ", b"PERFILE2", STREAM_HEADER)
         for attribute, ids in self.attributes:
             head += struct.pack("<IHH", _RECORD_ATTR, 0, 8 + len(attribute) + len(ids)) + attribute + ids
         head += struct.pack("<IHHI", _RECORD_TRACING_DATA, 0, 12, len(formats)) + formats
@@ -136,11 +137,11 @@ class PerfData:
 
 
 def read(path: Path) -> PerfData | None:
-    """The parts of a perf.data file; None when it has the other byte order. UserError when it is cut off or not closed."""
+    """The parts of a perf.data file; None when it is a stream already or has the other byte order. UserError when it is cut off."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEADER.size)
-        if head.startswith(b"2ELIFREP"):
+        if head.startswith(b"2ELIFREP") or head[8:16] == STREAM_HEADER.to_bytes(8, "little"):
             return None
         cut = UserError(f"{path}: cut off; perf.data is complete only when perf record has ended by itself or by Ctrl-C")
         if len(head) < _HEADER.size:

@@ -1,15 +1,21 @@
-"""Records every kernel allocation while a command runs, by driving perf.
+"""Records every kernel allocation while a command runs, or for a while, by driving perf.
 
-perf is started first, with its events disabled: it maps its ring buffers (one for each CPU, tens of MiB) before anything counts. Then
+What is recorded is what the command does, so whatever the recorder needs for itself is there before or left out:
 
-    snapshot "start"  ->  enable  ->  the command runs  ->  disable  ->  snapshot "end"  ->  perf writes its file and ends
+    attributes of caches -> perf, disabled -> launcher, waiting -> enable -> snapshot "start" -> the command -> snapshot "end" -> disable
 
-so that the snapshots stand next to the first and the last event, and perf's buffers are in neither. perf is told so over its
-control descriptors (`--control fd:`, since Linux 5.10), and acknowledges each step. What perf does while the command runs is in
-the trace like everything else on the machine: it writes its file, which takes page cache. The command is our own
-child, so its exit status is known exactly.
+perf maps its ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control
+descriptors (`--control fd:`, since Linux 5.10), and acknowledges each step. Both snapshots are taken while the events are on
+(moments.py says how), and each has its time of the trace's clock: the trace is what happened between the two, so that the pages of the
+first, with those taken and less those given back since, are the pages of the second. Objects of this process and of perf are not
+recorded: a filter in the kernel leaves them out. Pages are, all of them, as a slab that perf makes grow may hold the command's
+objects later. perf writes its file where a ring is half full; a short recording is written when all is over.
 
-perf.data lies in a temporary folder beside the output, since it is large, and is removed whatever happens.
+The command is started by a process of its own (launcher.py), which lives until the second snapshot is taken. So its exit status is
+known exactly, and neither its start by us nor its end is the recorder's.
+
+Ctrl-C, SIGTERM and SIGHUP end the command and keep the recording. perf.data lies in a temporary folder beside the output, since it is
+large, and is removed whatever happens.
 """
 
 from __future__ import annotations
@@ -20,9 +26,11 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,23 +40,44 @@ from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT
+from . import launcher, moments
 
 EVENTS = KINDS[:SNAPSHOT]
 OLDER_EVENTS = ("kmalloc_node", "kmem_cache_alloc_node")  # up to Linux 6.0
+OBJECT_EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", *OLDER_EVENTS)
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
 PATIENCE = 30  # seconds that perf may take to start, and for each acknowledgement
 LARGEST_RING = 128 << 20  # bytes for each CPU
 SMALLEST_RING = 512 << 10
+GRACE = 10  # seconds that a command has to end when it is told to
+OUR_TURN = 0.5  # seconds after a signal in which another one is the same
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class Plan:
+    """What to record. Without a command: the machine as it is, for `duration` seconds or until Ctrl-C."""
+
+    command: Sequence[str] = ()
+    duration: float | None = None
+    stacks: bool = False
+    cgroup: str = ""  # whose tasks alone are recorded, as a path below the mount of control groups
+    stdout: int | None = None  # of the command, where it is not ours
+    # Told about once a second: seconds, bytes that perf has written, bytes that its buffers hold at most.
+    progress: Callable[[float, int, int], None] = lambda _seconds, _written, _buffers: None
 
 
 @dataclass
 class Recording:
-    """What was recorded: perf's file, the two snapshots, the command's exit status."""
+    """What was recorded: perf's file, the two snapshots and their times, how the command ended."""
 
     data: Path
-    snapshots: list[dict[str, Any]]
-    status: int
+    plan: Plan
+    start: moments.Moment
+    end: moments.Moment
+    status: int  # 128 plus the signal, where one ended the command; 0 where there was none, or its time was over
+    interrupted: bool  # by Ctrl-C or a signal to us
     started: float  # seconds since the epoch
 
 
@@ -57,6 +86,11 @@ def check(command: Sequence[str]) -> tuple[str, list[str]]:
     if not command:
         raise UserError("no command to record; give it after --, as in: slabyard record -o t.parquet -- make")
     programs.check_command(command[0])
+    return check_machine()
+
+
+def check_machine() -> tuple[str, list[str]]:
+    """As check, where there is no command."""
     if not _privileged():
         raise UserError("recording needs root, or CAP_PERFMON and a readable tracefs; run it with sudo", MISSING)
     perf = shutil.which("perf")
@@ -90,28 +124,64 @@ def events(mounts: Sequence[Path] = TRACEFS) -> list[str]:
     return [name for name in (*EVENTS, *OLDER_EVENTS) if (folder / name).is_dir()]
 
 
+def cgroup_folder(name: str, mounts: str | None = None) -> tuple[str, Path]:
+    """A control group as perf calls it, and its folder. `mounts`: the text of /proc/mounts. UserError where there is none."""
+    places = [line.split() for line in (Path("/proc/mounts").read_text() if mounts is None else mounts).splitlines()]
+    roots = [Path(words[1]) for words in places if words[2] == "cgroup" and "perf_event" in words[3].split(",")]
+    roots += [Path(words[1]) for words in places if words[2] == "cgroup2"]
+    if not roots:
+        raise UserError("no control groups are mounted that perf knows (cgroup2, or cgroup's perf_event)", MISSING)
+    path = Path(name)
+    relative = path.relative_to(roots[0]) if path.is_relative_to(roots[0]) else Path(name.strip("/"))
+    folder = roots[0] / relative
+    if not name or not (folder / "cgroup.procs").exists():
+        raise UserError(f"--cgroup {name}: there is no control group {folder}")
+    return str(relative), folder
+
+
 @contextlib.contextmanager
-def record(command: Sequence[str], beside: Path, stdout: int | None = None) -> Iterator[Recording]:
-    """Runs `command` under perf. perf's file lives as long as the context, in a temporary folder in the folder of `beside`."""
-    perf, names = check(command)
+def record(plan: Plan, beside: Path) -> Iterator[Recording]:
+    """Carries out a plan. perf's file lives as long as the context, in a temporary folder in the folder of `beside`."""
+    perf, names = check(plan.command) if plan.command else check_machine()
+    group = cgroup_folder(plan.cgroup) if plan.cgroup else None
     try:
         folder = Path(tempfile.mkdtemp(prefix=".slabyard-", dir=beside.parent))
     except OSError as error:
         raise UserError(describe_os_error(error, beside)) from error
     try:
-        data = folder / "perf.data"
         with contextlib.ExitStack() as stack:
-            session = _start(perf, names, data, stack)
+            data = folder / "perf.data"
+            reader = moments.Moments(stack)
+            session = _start(perf, _event_words(plan, names, group), data, stack)
+            command = _Command(plan, group, stack) if plan.command else None
+            attributes = moments.attributes()
+            reader.take("")  # pays for what this costs the first time after all the rest
             started = time.time()
-            taken = [snapshots.take("start")]
             session.tell("enable")
-            status = _run(command, stdout, session)
+            start = reader.take("start")
+            status, interrupted = _wait(plan, session, command)
+            end = reader.take("end")
             session.tell("disable")
-            taken.append(snapshots.take("end"))
             session.stop()
-        yield Recording(data, taken, status, started)
+            start.attributes, end.attributes = attributes, snapshots.take_slab_attributes(moments.CACHES)
+        yield Recording(data, plan, start, end, status, interrupted, started)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _event_words(plan: Plan, names: Sequence[str], group: tuple[str, Path] | None) -> list[str]:
+    """perf's options for what is recorded."""
+    words = []
+    for name in names:
+        words += ["--event", f"kmem:{name}"]
+        if name in OBJECT_EVENTS:
+            words += ["--filter", f"common_pid != {threading.get_native_id()}", "--exclude-perf"]
+    if plan.stacks:
+        words += ["--call-graph=fp", "--kernel-callchains"]
+    return [*words, "--cgroup", group[0]] if group else words
+
+
+# ---- perf ------------------------------------------------------------------------------------------------------------------
 
 
 _NO_SPACE = "No space left"
@@ -120,9 +190,9 @@ _NO_SPACE = "No space left"
 class _Session:
     """A perf that obeys our control descriptors."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, messages: int, folder: Path) -> None:
-        self.process, self.control, self.answers = process, control, answers
-        self._messages, self._folder = messages, folder
+    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, messages: int, data: Path, buffers: int) -> None:
+        self.process, self.control, self.answers, self.buffers = process, control, answers, buffers
+        self._messages, self._data = messages, data
 
     def tell(self, word: str) -> None:
         """Sends a command and waits for perf's acknowledgement. UserError when perf has ended."""
@@ -136,6 +206,12 @@ class _Session:
                 raise self.failure("perf record failed")
         raise UserError(f"perf record does not answer; it was told to {word}", MISSING)
 
+    def check(self) -> None:
+        """UserError when perf has ended by itself."""
+        if self.process.poll() is not None:
+            self.stop()
+            raise self.failure("perf record ended before the command")
+
     def stop(self) -> None:
         """Has perf write the rest of its file and end."""
         if self.process.poll() is None:
@@ -143,6 +219,13 @@ class _Session:
         self.process.wait()
         if _NO_SPACE in self.said() or self.process.returncode not in (0, -signal.SIGINT):
             raise self.failure("perf record failed")
+
+    def written(self) -> int:
+        """Bytes of perf's file so far."""
+        try:
+            return self._data.stat().st_size
+        except OSError:
+            return 0
 
     def said(self) -> str:
         """All that perf has printed so far."""
@@ -153,18 +236,18 @@ class _Session:
         text = self.said()
         if self.process.returncode == -signal.SIGXFSZ:
             return UserError("perf's recording is larger than a file may be here; raise the limit (ulimit -f)")
-        if _NO_SPACE in text or (not text and os.statvfs(self._folder).f_bavail == 0):  # of its header perf says nothing
+        if _NO_SPACE in text or (not text and os.statvfs(self._data.parent).f_bavail == 0):  # of its header perf says nothing
             return UserError("no space left on the disk for perf's recording; free some, or write the trace to another disk")
         lines = [line.strip() for line in text.splitlines()]
         said = [line for line in lines if line and not line.startswith(("[", "Error:", "Usage:"))]
         return UserError(f"{what}: {said[0] if said else f'it ended with status {self.process.returncode}'}", MISSING)
 
 
-def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitStack) -> _Session:
+def _start(perf: str, words: Sequence[str], data: Path, stack: contextlib.ExitStack) -> _Session:
     """perf, ready and disabled, with ring buffers as large as the kernel grants."""
     ring = _ring_bytes()
     while True:
-        session = _launch(perf, names, data, ring, stack)
+        session = _launch(perf, words, data, ring, stack)
         try:
             session.tell("disable")  # events are disabled already; the answer shows that perf has mapped its buffers
             return session
@@ -177,15 +260,14 @@ def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitSt
             ring //= 2
 
 
-def _launch(perf: str, names: Sequence[str], data: Path, ring: int, stack: contextlib.ExitStack) -> _Session:
+def _launch(perf: str, words: Sequence[str], data: Path, ring: int, stack: contextlib.ExitStack) -> _Session:
     read_control, write_control = os.pipe()
     read_answers, write_answers = os.pipe()
     messages = os.memfd_create("perf's messages")  # the disk may be full
     stack.callback(os.close, messages)
     argv = [
         perf, "record", "--all-cpus", "--delay=-1", f"--control=fd:{read_control},{write_answers}", f"--mmap-pages={ring >> 10}K",
-        "--count=1", "--no-buildid", "--no-buildid-cache", "--clockid=CLOCK_MONOTONIC", "--output", str(data),
-        *(word for name in names for word in ("--event", f"kmem:{name}")),
+        "--count=1", "--no-buildid", "--no-buildid-cache", "--clockid=CLOCK_MONOTONIC", "--output", str(data), *words,
     ]  # fmt: skip
     try:
         process = stack.enter_context(
@@ -199,7 +281,7 @@ def _launch(perf: str, names: Sequence[str], data: Path, ring: int, stack: conte
         os.close(write_answers)
     stack.callback(os.close, write_control)
     stack.callback(os.close, read_answers)
-    return _Session(process, write_control, read_answers, messages, data.parent)
+    return _Session(process, write_control, read_answers, messages, data, ring * (os.cpu_count() or 1))
 
 
 def _ring_bytes() -> int:
@@ -209,18 +291,147 @@ def _ring_bytes() -> int:
     return 1 << (share.bit_length() - 1)
 
 
-def _run(command: Sequence[str], stdout: int | None, session: _Session) -> int:
-    """Runs the command to its end; its exit status, 128 plus the signal where one ended it."""
-    try:
-        with programs.child(command, stdout=stdout) as process:
-            while True:
-                try:
-                    status = process.wait(timeout=1)
-                    break
-                except subprocess.TimeoutExpired:
-                    if session.process.poll() is not None:
-                        session.stop()
-                        raise session.failure("perf record ended before the command") from None
-    except OSError as error:
-        raise programs.cannot_be_run(command[0], error) from error
-    return status if status >= 0 else 128 - status
+# ---- The command -----------------------------------------------------------------------------------------------------------
+
+
+class _Command:
+    """The command behind its launcher, which waits to be told."""
+
+    def __init__(self, plan: Plan, group: tuple[str, Path] | None, stack: contextlib.ExitStack) -> None:
+        self.words = plan.command
+        read_go, self._go = os.pipe()
+        self.told, write_told = os.pipe()
+        for descriptor in (self._go, self.told):
+            stack.callback(os.close, descriptor)
+        self._process = 0  # its number, while it runs
+        self._text = b""
+        procs = str(group[1] / "cgroup.procs") if group else ""
+        argv = [sys.executable, "-I", "-S", launcher.__file__, str(read_go), str(write_told), procs, *plan.command]
+        try:
+            stack.enter_context(programs.child(argv, stdout=plan.stdout, pass_fds=(read_go, write_told)))
+        finally:
+            os.close(read_go)
+            os.close(write_told)
+        stack.callback(self.send, signal.SIGKILL)
+        self._expect("ready")
+
+    def start(self) -> None:
+        """Starts the command. UserError when the system does not."""
+        os.write(self._go, b"\n")
+        self._process = int(self._expect("started"))
+
+    def has_told(self) -> bool:
+        """Whether the launcher has told more than was asked for: that a short command has ended already."""
+        return b"\n" in self._text
+
+    def status(self) -> int:
+        """How the command ended; waits for that."""
+        status = int(self._expect("ended"))
+        self._process = 0
+        return status if status >= 0 else 128 - status
+
+    def send(self, number: int) -> None:
+        """A signal to the command, if it runs."""
+        if self._process:
+            with contextlib.suppress(OSError):
+                os.kill(self._process, number)
+
+    def _expect(self, word: str) -> str:
+        """What the launcher tells behind `word`."""
+        while b"\n" not in self._text:
+            more = os.read(self.told, 256)
+            if not more:
+                raise UserError(f"{self.words[0]}: the process that was to start it has been killed")
+            self._text += more
+        line, _, self._text = self._text.partition(b"\n")
+        found, _, value = line.decode().partition(" ")
+        if found == "failed":
+            error = OSError(int(value), os.strerror(int(value)))
+            raise programs.cannot_be_run(self.words[0], error)
+        assert found == word
+        return value
+
+
+class _Signals:
+    """Signals that end a recording, noted while the context lasts; a descriptor that can be waited for has a byte for each."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+
+    def __enter__(self) -> _Signals:
+        self.ready, self._written = os.pipe()
+        os.set_blocking(self._written, False)
+        os.set_blocking(self.ready, False)
+        self._wakeup = signal.set_wakeup_fd(self._written, warn_on_full_buffer=False)
+        ours = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
+        self._handlers = {number: signal.signal(number, self._take) for number in ours}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._wakeup)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        os.close(self.ready)
+        os.close(self._written)
+
+    def _take(self, number: int, _frame: Any) -> None:
+        self.taken.append(number)
+
+    def drain(self) -> list[int]:
+        """Those that have come since the last call."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.ready, 4096)
+        taken, self.taken = self.taken, []
+        return taken
+
+
+def _wait(plan: Plan, session: _Session, command: _Command | None) -> tuple[int, bool]:
+    """Until the command has ended, the time is over or a signal comes; the command's status, and whether a signal came.
+
+    A command that is told to end may take its time; a second signal, or GRACE seconds, end it at once.
+    """
+    with _Signals() as signals:
+        if command:
+            command.start()
+        began = time.monotonic()
+        over = None if plan.duration is None else began + plan.duration
+        told: float | None = None  # when the command was told to end
+        interrupted = False
+        while True:
+            now = time.monotonic()
+            limits = [1.0, *([over - now] if over is not None and told is None else []), *([told + GRACE - now] if told else [])]
+            ended = command is not None and command.has_told()
+            watched = [signals.ready, *([command.told] if command else [])]
+            ready = [] if ended else select.select(watched, [], [], max(0.0, min(limits)))[0]
+            now = time.monotonic()
+            if command and (ended or command.told in ready):
+                status = command.status()
+                return (0 if told and not interrupted else status), interrupted
+            session.check()
+            came = signals.drain()
+            if came and (told is None or now > told + OUR_TURN):
+                if command:
+                    command.send(signal.SIGKILL) if told else _pass_on(command, came[0])
+                told, interrupted = told or now, True
+            elif over is not None and now >= over and told is None:
+                if command:
+                    command.send(signal.SIGTERM)
+                told = now
+            elif told and now > told + GRACE and command:
+                command.send(signal.SIGKILL)
+            if told and not command:
+                return 0, interrupted
+            plan.progress(now - began, session.written(), session.buffers)
+
+
+def _pass_on(command: _Command, number: int) -> None:
+    """A signal that we got. Ctrl-C the terminal has given the command as well."""
+    if number == signal.SIGINT:
+        with contextlib.suppress(OSError):
+            terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if os.tcgetpgrp(terminal) == os.getpgrp():
+                    return
+            finally:
+                os.close(terminal)
+    command.send(number)

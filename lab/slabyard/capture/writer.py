@@ -22,14 +22,15 @@ import pyarrow.parquet as pq
 from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots as kernel
-from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, checksum
-from . import linux_caches
+from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, STACK, Cache, DirectMap, Metadata, Snapshot, checksum
+from . import evidence, linux_caches
 from .inputs import About
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
-    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "cpu": "u2", "cache": "u2",
-    "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i1", "accounted": "?",
+    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "cpu": "u2",
+    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i2",
+    "accounted": "?",
 }  # fmt: skip
 
 
@@ -77,19 +78,23 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         raise CutOff
     header = reader.document()
     _check_marks(header["marks"], about.snapshots)
+    about.describe("\n".join(header["headings"]))
     texts = {
         "kind": np.array(KINDS, object),
         "origin": np.array(ORIGINS, object),
         "owner": np.array(OWNERS, object),
         "gfp_flags": np.array(header["gfp"], object),
         "call_site": np.array([*resolve(header["call_sites"]), ""], object),
+        "stack": np.array([*header["stacks"], ""], object),
     }
+    schema = SCHEMA.append(STACK) if header["stacks"] else SCHEMA
     try:
-        with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
+        with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
             for block in reader.blocks():
-                block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
-                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
-                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+                for name in ("call_site", "stack"):
+                    block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
+                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             metadata = _metadata(header, reader.document(), about)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
@@ -99,7 +104,9 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     return metadata
 
 
-_DICTIONARIES = ["cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site"]
+_DICTIONARIES = [
+    "cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site", "stack",
+]  # fmt: skip
 _ENCODING: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,
@@ -141,6 +148,8 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         kernel=about.kernel,
         arch=about.arch,
         command=about.command,
+        capture=about.capture,
+        cgroup=about.cgroup,
         recorded_at=about.recorded_at,
         cpus=max(header["cpus"], about.cpus or 0),
         nodes=max([header["nodes"], *(zone.node + 1 for zone in zones)]),
@@ -162,6 +171,9 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
         setattr(metadata, name, trailer[name])
     metadata.pages_of_unknown_owner = trailer["pages_of_unknown_owner"]
+    metadata.hidden_pointers = header["hidden_pointers"]
+    counts = evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
+    metadata.partial = about.partial or counts
     return metadata
 
 

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
+from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs
 from . import kernel_verbs as commands
-from . import verbs
-from .words import add_format, count, cpus, file, new_file, nodes, size, specs, thread_counts
+from .words import add_format, count, cpus, duration, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -24,7 +24,7 @@ exit status:
   1  a regression was found, where asked to look for one
   2  wrong usage or input
   3  done, but the trace is incomplete: events were lost; or a booted kernel's
-     log tells of trouble
+     log tells of trouble; or runs of a sweep failed
   4  a privilege or a tool is missing; the message says which, and how to get it
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
@@ -69,30 +69,65 @@ def parser() -> Parser:
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
-    for add in (_record, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
+    for add in (
+        _record, _top, _import, _info, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
+    ):  # fmt: skip
         add(parent)
     return top
 
 
 def _record(parent: Any) -> None:
     verb = add_verb(
-        parent, "record", "record every kernel allocation while a command runs", verbs.record_command,
-        "slabyard record -o make.parquet -- make -j2",
-        "Needs perf, tracefs and the right to trace (root). Records the whole machine.",
+        parent, "record", "record every kernel allocation while a command runs, or for a while", recording.record_command,
+        "slabyard record -o make.parquet -- make -j2\n  slabyard record -o machine.parquet --duration 30\n"
+        "  slabyard record -g -o t.parquet --cgroup system.slice/nginx.service -- ls",
+        "Needs perf, tracefs and the right to trace (root). Records the whole machine. Ctrl-C ends the command and keeps what "
+        "was recorded. Ends with the command's status.",
     )  # fmt: skip
     verb.add_argument("-o", "--output", type=new_file, required=True, metavar="T.parquet", help="the trace to write")
-    verb.usage = "slabyard record -o T.parquet -- CMD..."
+    verb.add_argument(
+        "--duration", type=duration, metavar="TIME", help="end after that time, as in 30, 500ms or 10m; the command, too, if there is one"
+    )
+    verb.add_argument("-g", dest="stacks", action="store_true", help="also record the kernel's stack of each event (a larger trace)")
+    verb.add_argument(
+        "--cgroup", metavar="NAME", help="record this control group's tasks alone; the command is started in it. The trace is incomplete"
+    )
+    verb.usage = "slabyard record [options] -o T.parquet -- CMD...\n       slabyard record [options] -o T.parquet --duration TIME"
+
+
+def _top(parent: Any) -> None:
+    verb = add_verb(
+        parent, "top", "the running kernel's caches, by how much they grow", live_verbs.show_top,
+        "slabyard top\n  slabyard top --call-sites\n  slabyard top --interval 1m --count 1 --format json",
+        "Needs the right to read /proc/slabinfo (root). Ctrl-C ends it.",
+    )  # fmt: skip
+    verb.add_argument("--interval", type=duration, default=2.0, metavar="TIME", help="from one reading to the next (default: 2 s)")
+    verb.add_argument("--count", type=count(10**9 - 1), metavar="N", help="readings (default: until Ctrl-C)")
+    verb.add_argument(
+        "--sort", choices=("growth", "rate", "size", "objects", "name"), default="growth",
+        help="by the growth since the start or in the last interval, KiB, objects, name (default: growth)",
+    )  # fmt: skip
+    verb.add_argument("--lines", type=count(10**6), metavar="N", help="rows of a table (default: what a screen has room for, else 20)")
+    verb.add_argument(
+        "--call-sites", action="store_true",
+        help="also who allocates: traced for 50 ms of each interval (tracefs); live bytes where the kernel has /proc/allocinfo",
+    )  # fmt: skip
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output; json: an object a line (default: text)")
 
 
 def _import(parent: Any) -> None:
     verb = add_verb(
-        parent, "import", "make a trace of perf.data, perf script, tracefs or trace-cmd text", verbs.import_capture,
-        "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
+        parent, "import", "make a trace of a capture by perf, tracefs, trace-cmd, Perfetto, LTTng or heaptrack", verbs.import_capture,
+        "slabyard import perf.data -o t.parquet\n  slabyard import perf.data.2026* -o t.parquet\n"
+        "  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
     verb.add_argument(
-        "capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script, tracefs or trace-cmd; - for standard input"
-    )
+        "captures", type=file, nargs="+", metavar="CAPTURE",
+        help="perf.data (also a folder of perf record, and its stream), trace.dat, heaptrack's file, or text of perf script, tracefs, "
+        "trace-cmd, Perfetto or babeltrace, compressed or not; - for standard input; several are parts of one capture",
+    )  # fmt: skip
     verb.add_argument("-o", "--output", type=new_file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
+    verb.add_argument("--force", action="store_true", help="overwrite a file that is no earlier import of the same capture")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
@@ -106,10 +141,13 @@ def _import(parent: Any) -> None:
 
 
 def _info(parent: Any) -> None:
-    example = "slabyard info t.parquet\n  slabyard info t.parquet --format json"
-    verb = add_verb(parent, "info", "what a trace holds", verbs.describe_trace, example)
-    verb.add_argument("trace", type=file, metavar="T.parquet")
-    verb.add_argument("--caches", action="store_true", help="all caches, not the busiest alone")
+    example = "slabyard info t.parquet\n  slabyard info t.parquet --format json\n  slabyard info /proc/slabinfo"
+    verb = add_verb(
+        parent, "info", "what a trace holds, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
+        "Of a file with several dumps the last is shown, with what grew since the first.",
+    )  # fmt: skip
+    verb.add_argument("trace", type=file, metavar="FILE")
+    verb.add_argument("--caches", action="store_true", help="all caches, not the busiest or largest alone")
     add_format(verb)
 
 
@@ -118,6 +156,7 @@ def _replay(parent: Any) -> None:
         parent, "replay", "one trace under one allocator", verbs.replay_trace,
         "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
         "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -\n"
+        "  slabyard replay t.parquet --allocator slub --cost-functions 10\n"
         "  slabyard replay t.parquet --allocator slub --proc buddyinfo\n"
         "  slabyard replay t.parquet --allocator slab --slabinfo --sort c",
     )  # fmt: skip
@@ -138,6 +177,7 @@ def _replay(parent: Any) -> None:
         help="of --slabinfo, slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
         "n name, o objects (default), p pages per slab, s object size, u use",
     )  # fmt: skip
+    _costs(verb)
     _machine(verb)
     add_format(verb)
 
@@ -162,9 +202,23 @@ def _compare(parent: Any) -> None:
     )
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
+    _costs(verb)
+    diff_verb.add_baseline(verb)
     _machine(verb)
     add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
+
+
+def _diff(parent: Any) -> None:
+    diff_verb.add(parent, add_verb)
+
+
+def _tune(parent: Any) -> None:
+    tune_verb.add(parent, add_verb, _machine)
+
+
+def _sweep(parent: Any) -> None:
+    sweep_verb.add(parent, add_verb)
 
 
 def _threads(parent: Any) -> None:
@@ -255,6 +309,15 @@ def add_verb(
     )  # fmt: skip
     verb.set_defaults(run=run)
     return verb
+
+
+def _costs(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--cost", action="store_true", help="also count instructions and cache misses of an operation; needs valgrind"
+    )
+    verb.add_argument(
+        "--cost-functions", type=count(10_000), metavar="N", help="the same, and in the records the N functions that cost most"
+    )
 
 
 def _machine(verb: argparse.ArgumentParser) -> None:

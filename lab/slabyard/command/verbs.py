@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import programs
-from ..base.errors import DONE, INCOMPLETE, UserError
-from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
+from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
+from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
+from .diff_verb import Baseline, describe_dump
 from .words import check_caches
 
 if TYPE_CHECKING:
@@ -81,27 +82,7 @@ def _range(item: dict[str, Any]) -> str:
     return f"auto, {range_}" if item["default"] == "auto" else range_
 
 
-def record_command(options: argparse.Namespace) -> int:
-    from ..capture.record import check
-
-    check_outputs((options.output,))
-    check(options.command or [])
-    return record_to(options.command or [], options.output, None)
-
-
-def record_to(command: list[str], output: Path, stdout: int | None) -> int:
-    """Records a command into a trace; the exit status of the verb."""
-    from ..capture.importer import import_recording
-    from ..capture.record import record
-
-    with whole_file(output) as part, record(command, part, stdout) as recording:
-        metadata = import_recording(recording, command, part)
-    if recording.status:
-        note(f"{command[0]} exited with status {recording.status}")
-    return _report_trace(output, metadata)
-
-
-def _report_trace(output: Path, metadata: Metadata) -> int:
+def report_trace(output: Path, metadata: Metadata) -> int:
     """Says what a new trace holds; the exit status of the verb."""
     note(f"{output}: {metadata.extent}")
     return _completeness({str(output): metadata.incomplete})
@@ -109,27 +90,34 @@ def _report_trace(output: Path, metadata: Metadata) -> int:
 
 def import_capture(options: argparse.Namespace) -> int:
     from ..capture.importer import import_trace, read_snapshot
+    from .recording import check_import
 
-    source = str(options.capture)
+    sources = [str(capture) for capture in options.captures]
     output = options.output
-    if source == "-" and sys.stdin is None:
+    if "-" in sources and sys.stdin is None:
         raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
     if output is None:
-        if source == "-":
+        if sources[0] == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
-    check_outputs((output,), () if source == "-" else (options.capture,))
+        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|bz2|zst))+$", "", options.captures[0].name) + ".parquet")
+    check_outputs((output,), [capture for capture in options.captures if str(capture) != "-"])
+    check_import(output, options.captures[0], options.force)
     snapshots = [read_snapshot(text) for text in options.snapshot]
-    metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
-    status = _report_trace(output, metadata)
-    if metadata.source == "perf script" and not metadata.lost:
-        note("the text of perf script tells of lost events only where it was made with --show-lost-events")
+    metadata = import_trace(sources, output, snapshots, options.cpus, page_size=options.page_size)
+    status = report_trace(output, metadata)
+    if metadata.doubt:
+        note(metadata.doubt)
     return status
 
 
 def describe_trace(options: argparse.Namespace) -> int:
-    from ..trace import info
+    from ..trace import dumps, info
 
+    if options.trace.exists() and not options.trace.is_dir():
+        if found := dumps.read(options.trace):
+            return describe_dump(options.trace, found, options)
+        if is_special(options.trace):  # what was read of it is gone
+            raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
     about = info.describe(options.trace)
     most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
@@ -152,9 +140,9 @@ def replay_trace(options: argparse.Namespace) -> int:
         check_outputs((options.log,), (options.trace,))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
-    for name in ("log", "caches", "runs"):
+    for name in ("log", "caches", "runs", "cost", "cost_functions"):
         if getattr(options, name) and (options.proc or options.slabinfo):
-            raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
+            raise UserError(f"--{name.replace('_', '-')} goes with a replay that prints its measures; leave out --proc and --slabinfo")
     check_caches(options.caches, options.format)
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
@@ -169,17 +157,30 @@ def replay_trace(options: argparse.Namespace) -> int:
             if options.proc == "slabinfo":
                 _note_shared_pages(options.allocator, parse_slabinfo(text))
             return _completeness({str(options.trace): workload.metadata.incomplete})
-    with Workload(options.trace, _options(options)) as workload, Progress(2 + (options.runs or 1)) as progress:
+    counts = _counts_cost(options)
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + counts + (options.runs or 1)) as progress:
         exact = _exact(workload, options.allocator, options.log)
+        progress.step(f"{workload.name}: exact figures")
+        cost = workload.cost(options.allocator, options.cost_functions or 0) if counts else None
         samples = []
         for turn in range(options.runs or 1):
             progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs or 1}")
             samples.append(workload.timed(options.allocator))
         latency = workload.latency(options.allocator)
-        record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency))
+        record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency), cost)
         incomplete = workload.metadata.incomplete
     _print(results(record, options.format, lambda one: comparison.details(one, options.caches), lambda one: comparison.flat([one])))
     return _completeness({str(options.trace): incomplete})
+
+
+def _counts_cost(options: argparse.Namespace) -> bool:
+    """Whether costs are to be counted. UserError where that is not possible, before anything is done."""
+    from ..replay import cost
+
+    if not options.cost and not options.cost_functions:
+        return False
+    cost.check()
+    return True
 
 
 def _slabinfo(options: argparse.Namespace) -> int:
@@ -240,19 +241,20 @@ def compare_allocators(options: argparse.Namespace) -> int:
     repeated = [path for at, path in enumerate(options.traces) if any(same_file(path, other) for other in options.traces[:at])]
     if repeated:
         raise UserError(f"{repeated[0]} is named twice")
-    check_outputs((options.report, options.export_json), options.traces)
-    plan = _plan(options)
+    inputs = [*options.traces, *([options.baseline] if options.baseline else [])]
+    check_outputs((options.report, options.export_json, options.junit), inputs)
+    plan, baseline = _plan(options), Baseline(options)
     if options.command is None:
-        return _compare_traces(options, plan, options.traces)
+        return _compare_traces(options, plan, options.traces, baseline)
     from ..capture.record import check
+    from .recording import record_for_compare
 
     check(options.command)
     folder = Path(tempfile.mkdtemp(prefix="slabyard-"))
     trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
     try:
-        # The command's own output must not mix with the comparison.
-        record_to(options.command, trace, sys.stderr.fileno())
-        status = _compare_traces(options, plan, [trace])
+        record_for_compare(options.command, trace)
+        status = _compare_traces(options, plan, [trace], baseline)
     except BaseException:
         if trace.exists():
             note(f"what was recorded is kept: {trace}")
@@ -271,12 +273,13 @@ def _plan(options: argparse.Namespace) -> Plan:
     specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
     for spec in specs:
         check_spec(spec)
-    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    counts = _counts_cost(options)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options), counts, options.cost_functions or 0)
     plan.options.check()
     return plan
 
 
-def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path]) -> int:
+def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path], baseline: Baseline) -> int:
     from ..report import comparison
     from ..results import compare
     from ..trace.file import Trace
@@ -287,21 +290,26 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
             incomplete[str(path)] = trace.metadata.incomplete
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
-    deliver(options, found, comparison.tables, comparison.flat, options.report)
-    return _completeness(incomplete)
+    whole = baseline.records is None or options.format in ("text", "md")  # of json and csv there can be one alone
+    deliver(options, found, comparison.tables, comparison.flat, options.report, whole)
+    if baseline.records is not None and whole:
+        _print("\n")
+    status = baseline.told(found)
+    return status if status == REGRESSION else _completeness(incomplete)
 
 
 def deliver(
     options: argparse.Namespace, found: list[Record], tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table],
-    report: Path | None = None,
+    report: Path | None = None, shown: bool = True,
 ) -> None:  # fmt: skip
-    """Prints result records, and writes those files of them that were asked for."""
+    """Prints result records where they are to be shown, and writes those files of them that were asked for."""
     export_json(options.export_json, found)
     if report:
         from ..report.page import write_report
 
         write_report(found, report)
-    _print(results(found, options.format, tables, flat))
+    if shown:
+        _print(results(found, options.format, tables, flat))
     if report:
         note(f"wrote {report}")
 

@@ -70,6 +70,19 @@ def size(text: str) -> int:
     return found
 
 
+def duration(text: str) -> float:
+    """A time in seconds, with a unit if need be: `30`, `1.5`, `500ms`, `10m`, `1h`."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+    digits = text.rstrip("msh")
+    try:
+        seconds = float(digits) * units[text[len(digits) :]]
+    except (ValueError, KeyError):
+        seconds = -1.0
+    if not 0 < seconds <= 366 * 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds, as in 30, 500ms or 10m")
+    return seconds
+
+
 def specs(text: str) -> list[str]:
     """Specs out of a list separated by commas, which also separate a spec's tunables: `slub,slob:fit=best,log_every=9`."""
     found: list[str] = []

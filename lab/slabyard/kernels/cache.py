@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.files import describe_os_error
+from ..base.files import cache_home, describe_os_error
 from ..base.terminal import note
 
 PATIENCE = 5.0  # seconds that a process has to end when it is asked to
@@ -38,9 +38,7 @@ PATIENCE = 5.0  # seconds that a process has to end when it is asked to
 
 def folder(*parts: str) -> Path:
     """A folder of the cache, made where it is not there. UserError when that cannot be."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path.home() / ".cache"  # as the XDG specification has it
-    path = base.joinpath("slabyard", "kernels", *parts)
+    path = cache_home().joinpath("kernels", *parts)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

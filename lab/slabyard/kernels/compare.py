@@ -20,11 +20,12 @@ from . import cost, run
 from .machine import Hardware, Plan
 
 LEGEND = (
-    "seconds: the workload's time, median with its 95% interval. CPU s: processor time",
-    "of a user-mode kernel's process, without its programs. peak, end: meminfo's",
-    "Slab (slabs and large allocations): the most seen, looking every 20 ms, and a",
-    "second after the workload. events: blocks taken from another migrate type while",
-    "it ran (mm_page_alloc_extfrag).",
+    "seconds: the workload's time. CPU s: processor time of a user-mode kernel's",
+    "process, without its programs. Medians, with their 95% intervals. start, peak:",
+    "meminfo's Slab (slabs and large allocations) before the workload, and the most",
+    "seen, looking every 20 ms. grew: the peak less the start. kept: what was there a second after the",
+    "workload, less the start. events: blocks taken from another migrate type while it",
+    "ran (mm_page_alloc_extfrag).",
 )
 LEGEND_OF_COST = (
     "Counted by an emulator, for one allocation or free: instructions, of these on",
@@ -75,12 +76,12 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     first = group[0]["run"]
     unit, size = memory_unit(section)
     times = [name for name in ("seconds", "processor_seconds") if any(name in record["timed"] for record in group)]
-    shown = {"seconds": "seconds", "processor_seconds": "CPU s"}
-    columns = ["allocator", *(column for name in times for column in (shown[name], "95%")), f"peak {unit}", "95%", f"end {unit}", "events"]
+    shown = {"seconds": "seconds", "processor_seconds": "CPU s"}  # the latter ranks, and has the interval
+    columns = ["allocator", *(shown[name] for name in times), "95%", "start", "grew", "95%", "kept", "peak", "events"]
     rows = [_row(record, times, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
-        f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
+        f"{first['memory'] >> 20} MiB, {first['repetition']} boots each, slabs in {unit}"
     )
     notes = [ranks.sentence(section), *run.trouble_notes(group)]
     return Table(title, columns, rows, notes)
@@ -107,25 +108,22 @@ def _row(record: Any, times: Sequence[str], page: float) -> list[Cell]:
     """A record's cells; `page` is a page in the table's unit of memory, which the sentence has too."""
     timed = record["timed"]
     bounds = timed["intervals"]
-    peak, end = timed["held_pages_peak"] * page, timed["held_pages_end"] * page
     decimals = 0 if page >= 1 else 2
     around = "-"
-    if "held_pages_peak" in bounds:
-        around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["held_pages_peak"])
+    if "grew_pages_peak" in bounds:
+        around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["grew_pages_peak"])
+    memory = (timed[name] * page for name in ("held_pages_start", "grew_pages_peak", "grew_pages_end", "held_pages_peak"))
+    start, rise, stayed, peak = (Figure(value, f"{value:,.{decimals}f}") for value in memory)
     return [
         record["run"]["allocator"],
-        *(cell for name in times for cell in _time(timed.get(name), bounds.get(name))),
-        Figure(peak, f"{peak:,.{decimals}f}"),
+        *(Figure(timed[name], f"{timed[name]:.3g}") for name in times),
+        "{:.3g}-{:.3g}".format(*bounds[times[-1]]) if times[-1] in bounds else "-",
+        start,
+        rise,
         around,
-        Figure(end, f"{end:,.{decimals}f}"),
+        stayed,
+        peak,
         timed["fragmentation_events"],
-    ]
-
-
-def _time(seconds: float | None, bounds: Sequence[float] | None) -> list[Cell]:
-    return [
-        None if seconds is None else Figure(seconds, f"{seconds:.3g}"),
-        f"{bounds[0]:.3g}-{bounds[1]:.3g}" if bounds else "-",
     ]
 
 
@@ -138,6 +136,8 @@ MEASURES = (
     Measure("held_pages_start", "timed", "KiB", "slabs and large allocations before"),
     Measure("held_pages_peak", "timed", "KiB", "slabs and large allocations, most seen"),
     Measure("held_pages_end", "timed", "KiB", "slabs and large allocations after"),
+    Measure("grew_pages_peak", "timed", "KiB", "growth: the peak less the start"),
+    Measure("grew_pages_end", "timed", "KiB", "kept: the end less the start"),
     Measure("fragmentation_events", "timed", "", "fallback events of the workload"),
     Measure("fragmentation_events_boot", "timed", "", "fallback events since the start"),
 )

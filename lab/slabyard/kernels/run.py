@@ -72,15 +72,18 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if measured["status"]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: ended with status {measured['status']} in the guest: {last}")
     before, after = (snapshots.parse_meminfo(outcome.texts.get(f"{when}/meminfo", "")).get("Slab", 0) for when in ("before", "after"))
+    start, peak, end = (kb // PAGE_KB for kb in (before, max(before, measured["slab_peak_kb"], after), after))
     return {
         "seconds": measured["elapsed_ns"] / 1e9,
         "user_seconds": measured["user_us"] / 1e6,
         "system_seconds": measured["system_us"] / 1e6,
         **({"processor_seconds": outcome.used_ended - outcome.used_began} if plan.kernel.arch == "um" else {}),
         "boot_seconds": measured["up_ns"] / 1e9,
-        "held_pages_start": before // PAGE_KB,
-        "held_pages_peak": max(before, measured["slab_peak_kb"], after) // PAGE_KB,
-        "held_pages_end": after // PAGE_KB,
+        "held_pages_start": start,
+        "held_pages_peak": peak,
+        "held_pages_end": end,
+        "grew_pages_peak": peak - start,
+        "grew_pages_end": end - start,
         **fallbacks(outcome),
     }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
 from ..trace.file import Trace, recorded_curve, refuse_other_pages
-from . import population, scratch
+from . import cost, population, scratch
 
 POINTS = 256  # of a time series
 DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
@@ -61,15 +62,18 @@ class Workload:
         self.trace = Trace(path)
         self.metadata = self.trace.metadata
         refuse_other_pages(self.metadata, path)
+        if not self.metadata.has_objects:
+            raise UserError(f"{path}: has no slab event that could be replayed ({self.metadata.incomplete or 'it is empty'})")
         self.sha256 = sha256(path)
         self.cpus = options.cpus or max(1, min(self.metadata.cpus, programs.limits().cpus))
         self.nodes = options.nodes or max(1, min(self.metadata.nodes, programs.limits().nodes))
-        known = self.metadata.first_snapshot is not None
-        if options.start == "recorded" and not known:
+        self.has_snapshots = self.metadata.first_snapshot is not None
+        if options.start == "recorded" and not self.has_snapshots:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
-        self.start = options.start or ("recorded" if known else "empty")
+        self.start = options.start or ("recorded" if self.has_snapshots else "empty")
         self._note_limits()
         self._servers: dict[str, programs.Server] = {}
+        self._costs = itertools.count()
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
         try:
@@ -90,6 +94,11 @@ class Workload:
             server.close()
         self._folder.cleanup()
         self.trace.close()
+
+    def keep(self, most: int) -> None:
+        """Ends the oldest replays, so that one more makes no more than `most`. An allocator that is asked again is populated again."""
+        for spec in list(self._servers)[: max(0, len(self._servers) - most + 1)]:
+            self._servers.pop(spec).close()
 
     @contextlib.contextmanager
     def temporary_file(self) -> Iterator[Path]:
@@ -176,8 +185,15 @@ class Workload:
 
     def _words(self, spec: str, *more: str) -> list[str]:
         """The replay program's arguments."""
-        words = ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more]
-        return [*words, *(["--allow-failures"] if self.options.allow_failures else [])]
+        return ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more, *self._limits()]
+
+    def _limits(self) -> list[str]:
+        return ["--allow-failures"] if self.options.allow_failures else []
+
+    def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
+        """The `cost` group under an allocator, with that many functions. cost.check must have been called."""
+        with self.damage_told_of_trace():
+            return cost.measure(self.scratch, f"cost{next(self._costs):04}", spec, self._limits(), functions)
 
     def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
@@ -192,6 +208,26 @@ class Workload:
         points = [(self.metadata.snapshots[point["number"]], point) for point in exact.get("snapshots", [])]
         exact["snapshots"] = [{"name": taken.name, **point, **_kernel_figures(taken.files)} for taken, point in points]
         return exact
+
+    def alone(self, spec: str) -> dict[str, Any]:
+        """The memory of a replay that is not timed as well, in a process that does nothing else."""
+        with self.damage_told_of_trace():
+            exact = programs.run_json(programs.REPLAY, *self._words(spec, "--mode", "exact"))["exact"]
+        return {name: exact[name] for name in ("held_pages_start", "held_pages_peak", "grew_pages_peak", "grew_pages_end")}
+
+    @property
+    def own_allocator(self) -> str | None:
+        """Which of Linux's allocators the recorded kernel has; None: nothing tells. SLUB alone has /sys/kernel/slab, SLAB alone arrays."""
+        taken = [one for one in self.metadata.snapshots if one.files]
+        if any(one.slab_attributes for one in taken):
+            return "slub"
+        lines = [line for one in taken for line in snapshots.parse_slabinfo(one.files.get("slabinfo", ""))]
+        return ("slab" if any(line.limit for line in lines) else "slub") if lines else None
+
+    def settings(self) -> programs.Server:
+        """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
+        words = ["--scratch", str(self.scratch), "--mode", "settings", *(["--allow-failures"] if self.options.allow_failures else [])]
+        return programs.Server([programs.program(programs.REPLAY), *words])
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
@@ -225,8 +261,11 @@ class Workload:
         free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
         return {
             "requests": self.translation.requests,
+            "held_pages_start": curve.before,
             "held_pages_end": curve.end,
             "held_pages_peak": curve.peak,
+            "grew_pages_peak": curve.peak - curve.before,
+            "grew_pages_end": curve.end - curve.before,
             "held_pages_mean": curve.mean,
             "pages_taken": curve.taken[""],
             "pages_returned": curve.taken[""] + curve.before - curve.end,
@@ -244,7 +283,29 @@ class Workload:
                 for one in taken
             ],
             "series": series,
+            "caches": _recorded_caches([one.files["slabinfo"] for one in taken if one.files.get("slabinfo")]),
         }
+
+
+def _recorded_caches(slabinfos: list[str]) -> list[dict[str, Any]]:
+    """The recorded kernel's caches at the last snapshot, with their pages at the first; empty without slabinfo."""
+    if not slabinfos:
+        return []
+    first = {line.name: line.slabs * line.pages_per_slab for line in snapshots.parse_slabinfo(slabinfos[0])}
+    return [
+        {
+            "name": line.name,
+            "size": line.object_size,
+            "live": line.active_objects,
+            "slabs": line.slabs,
+            "pages": line.slabs * line.pages_per_slab,
+            "pages_start": first.get(line.name, 0) if len(slabinfos) > 1 else None,
+            "slab_objects": line.objects_per_slab,
+            "slab_pages": line.pages_per_slab,
+        }
+        for line in snapshots.parse_slabinfo(slabinfos[-1])
+        if line.slabs or first.get(line.name)
+    ]
 
 
 def _kernel_figures(files: dict[str, str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any
 
 from ..results.model import Section, Series, colour, dash, hatch, memory_unit, number, numbers, page_bytes, plain, rows
+from ..results.reasons import class_group
 
 ORDERS = 11
 CACHE_BARS = 12
@@ -104,17 +105,22 @@ class TimeCharts:
         """The line of every series that has the vector."""
         return [line for one in self.workload.series if (line := self.trace(one, vector, scale, one.key, one.label))]
 
+    def grown(self, line: Trace) -> Trace:
+        """A line from its first value on, so that what was there before the workload does not flatten it."""
+        first = next((y for y in line["y"] if y is not None), 0)
+        return {**line, "y": [None if y is None else shown(y - first, 1) for y in line["y"]]}
+
     def memory(self) -> Chart:
-        """Memory held by every allocator and the recorded kernel, and what was asked for."""
+        """By how much the memory of every allocator and of the recorded kernel grew, and what was asked for."""
         traces = self.lines("held_pages", page_bytes(self.workload) / self.unit_bytes)
         for one in self.workload.replayed:
             asked = self.trace(one, "requested_bytes", 1 / self.unit_bytes, REQUESTED, "requested bytes")
             if asked:
                 traces.append(asked)
                 break
-        note = "Pages of slabs and large allocations; dotted: live bytes that clients asked for."
-        y = {"title": f"memory ({self.unit})", "unit": self.unit, "format": memory_format(self.unit)}
-        return chart("memory", "step", "Memory held over time", note, TIME_AXIS, y, traces)
+        note = "Pages of slabs and large allocations, less those at the start; dotted: the same of live bytes that clients asked for."
+        y = {"title": f"growth ({self.unit})", "unit": self.unit, "format": memory_format(self.unit), "signed": True}
+        return chart("memory", "step", "Memory grown over time", note, TIME_AXIS, y, [self.grown(line) for line in traces])
 
     def events(self) -> Chart:
         """Fragmentation events so far."""
@@ -189,6 +195,11 @@ def highest(columns: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: max(column[name] for column in columns if name in column) for name in dict.fromkeys(chain.from_iterable(columns))}
 
 
+def cache_group(row: Mapping[str, Any]) -> str:
+    """The cache as charts have it: size classes of kmalloc by the power of two that they are within, whatever an allocator calls them."""
+    return class_group(cache_label(row))
+
+
 def cache_label(row: Mapping[str, Any]) -> str:
     """A cache's name, or its size where the trace has no name."""
     name = row.get("name")
@@ -203,9 +214,9 @@ def site_label(row: Mapping[str, Any]) -> str:
 
 def caches(workload: Section, unit: str, unit_bytes: int) -> Chart:
     """The caches that hold most pages at the end under any allocator, and what was asked for in them."""
-    held = {one.key: totals(one, "caches", cache_label, "pages") for one in workload.series}
+    held = {one.key: totals(one, "caches", cache_group, "pages") for one in workload.series}
     with_pages = [one for one in workload.series if any(held[one.key].values())]
-    asked = highest(totals(one, "caches", cache_label, "live_bytes") for one in workload.replayed if one in with_pages or not with_pages)
+    asked = highest(totals(one, "caches", cache_group, "live_bytes") for one in workload.replayed if one in with_pages or not with_pages)
     count = max(5, min(CACHE_BARS, 60 // (1 + len(with_pages))))
     names = largest(highest(held.values()) if with_pages else asked, count)
     scale = page_bytes(workload) / unit_bytes
@@ -215,7 +226,7 @@ def caches(workload: Section, unit: str, unit_bytes: int) -> Chart:
     if asked:
         live = [shown(asked.get(name), 1 / unit_bytes) for name in names]
         traces.append({"key": REQUESTED, "name": "requested bytes", "y": live})
-    note = f"The {len(names)} largest: pages held, and live bytes asked for in grey. "
+    note = f"The {len(names)} largest: pages held, and live bytes asked for in grey. kmalloc by size, its classes taken together. "
     note += "Allocators that mix caches in one page (SLOB) hold no pages per cache."
     x = {"title": f"memory ({unit})", "unit": unit, "format": memory_format(unit)}
     return chart("caches", "hbar", "Memory per cache at the end", note, x, {"title": "", "name": "cache"}, traces, names=names)

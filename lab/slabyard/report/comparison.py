@@ -5,22 +5,31 @@ Ranks and sentences are those of results.ranks, which the HTML report has as wel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.table import Cell, Figure, Table, counted, show
-from ..results import measures, ranks, records
-from ..results.model import Section, memory_unit, page_bytes, workloads
+from ..replay.cost import PARTS
+from ..results import advice, measures, ranks, reasons, records
+from ..results.model import Section, Series, figure, grew, group, kept, memory_unit, page_bytes, short, started, workloads
 from ..results.records import Record
 from ..trace.file import events_lost
 
 LEGEND = (
-    "ns/op: median time of one allocation or free, with its 95% interval. p99: 99 of",
-    "100 operations take no longer. peak, end: memory held by slabs and large",
-    "allocations. waste: share of the memory held at the peak that nobody asked for.",
-    "events: blocks taken from another migrate type (mm_page_alloc_extfrag). Memory",
-    "and events are exact, so they have no interval. recorded: the kernel that the",
-    "trace was taken on; not ranked.",
+    "ns/op: median time of one allocation or free of an object, with its 95%",
+    "interval. p99: 99 of 100 take no longer, in ns. page: median time, in ns, of one",
+    "page event of everything but the allocator. start: memory in slabs and large",
+    "allocations before the first event. grew: the peak less the start. kept: the end",
+    "less the start. waste: percentage of the memory held at the peak that nobody",
+    "asked for. Memory is ranked by what grew; a difference below 1% is a tie. events:",
+    "blocks taken from another migrate type (mm_page_alloc_extfrag). Memory and events",
+    "are exact, so they have no interval; a malloc's memory is measured. recorded: the",
+    "kernel that the trace was taken on; not ranked.",
+)
+COST_LEGEND = (
+    "instr: instructions of one allocation or free of an object. L1, LL: its misses in the first and the last level of simulated caches. "
+    "fast: instructions of the functions that a request goes to first; slow: of those that they call; pages: of the page allocator; locks: "
+    "of taking and leaving them. Counted by valgrind: the same on every run, so there is no interval."
 )
 
 
@@ -30,21 +39,52 @@ def tables(found: Sequence[Record]) -> list[Table]:
     by_workload: dict[tuple[str, str], list[Record]] = {}
     for record in found:
         by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
-    out = [_table(group, section) for group, section in zip(by_workload.values(), sections, strict=True)]
+    out = []
+    for members, section in zip(by_workload.values(), sections, strict=True):
+        out += [_table(members, section), *_costs(section)]
     if any(len(section.replayed) > 1 for section in sections):
-        out.append(ranks.ranking(sections, LEGEND))
+        counted_cost = any(one.cost for section in sections for one in section.replayed)
+        out.append(ranks.ranking(sections, [*LEGEND, *([COST_LEGEND] if counted_cost else [])]))
     return out
 
 
-def _table(group: Sequence[Record], section: Section) -> Table:
-    run = group[0]["run"]
+def _costs(section: Section) -> list[Table]:
+    """What was counted, if anything was."""
+    found = [one for one in section.replayed if one.cost]
+    if not found:
+        return []
+    rows = [[one.label, *_cost_cells(one.cost)] for one in found]
+    columns = ["allocator", "instr", "L1", "LL", *PARTS]
+    return [Table(f"{section.name}: instructions and cache misses of an operation", columns, rows)]
+
+
+def _cost_cells(cost: Mapping[str, Any]) -> list[Cell]:
+    parts = [group(group(cost, "parts"), part) for part in PARTS]
+    return [
+        _decimal(cost.get("instructions"), 1), _decimal(cost.get("l1_misses"), 2), _decimal(cost.get("ll_misses"), 3),
+        *(_decimal(part.get("instructions"), 1) for part in parts),
+    ]  # fmt: skip
+
+
+def _decimal(value: Any, decimals: int) -> Figure:
+    return Figure(value, "-" if value is None else f"{value:,.{decimals}f}")
+
+
+def _table(found: Sequence[Record], section: Section) -> Table:
+    run = found[0]["run"]
     unit, size = memory_unit(section)
-    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "waste %", "events"]
-    rows = [_row(record, page_bytes(section) / size) for record in group]
-    asked = _requests(group[0]["exact"].get("requests"))
-    title = f"{run['workload']}: {asked} on {counted(run['cpus'], 'CPU')}, start {_start(run)}"
-    notes = [ranks.sentence(section)]
-    for record in group:
+    memory = ["start", "grew", "kept", "peak"]
+    columns = ["allocator", "ns/op", "95%", "p99", "page", *memory, "waste"]
+    by_record = {id(one.record): one for one in section.series}
+    rows = [_row(record, by_record[id(record)], page_bytes(section) / size) for record in found]
+    if len({record["exact"].get("fragmentation_events") or 0 for record in found}) > 1:
+        columns.append("events")
+        rows = [[*row, record["exact"].get("fragmentation_events")] for row, record in zip(rows, found, strict=True)]
+    asked = _requests(found[0]["exact"].get("requests"))
+    title = f"{section.name}: {asked} on {counted(run['cpus'], 'CPU')}, start {_start(run)}, memory in {unit}"
+    turned = ranks.other_start(section)
+    notes = [ranks.sentence(section), *([turned] if turned else []), *reasons.told(section), *advice.lines(section)]
+    for record in found:
         failures, oversized, environment = (
             record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
         )
@@ -54,7 +94,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
             notes.append(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
         notes.append(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
-    return Table(title, columns, rows, notes)
+    return Table(title, columns, rows, notes, cut=columns.index("start"))
 
 
 def _requests(count: int | None) -> str:
@@ -66,23 +106,24 @@ def _start(run: dict[str, Any]) -> str:
     return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
-def _row(record: Record, page: float) -> list[Cell]:
+def _row(record: Record, one: Series, page: float) -> list[Cell]:
     """A record's cells; `page` is a page in the table's unit of memory."""
     exact, timed = record["exact"], record["timed"]
     median = timed.get("ns_per_operation")
     bounds = timed.get("intervals", {}).get("ns_per_operation")
     p99 = timed.get("latency_ns", {}).get("p99")
-    held = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
+    pages = timed.get("ns_per_page_operation")
+    memory = (None if held is None else held * page for held in (started(one), grew(one), kept(one), figure(one, "held_pages_peak")))
     share = exact.get("total_fragmentation_peak")
     percent = None if share is None else round(100 * share, 1)
     return [
-        record["run"]["allocator"],
+        Figure(one.label, short(one.label)),
         Figure(median, _ns(median)),
         f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-",
         Figure(p99, _single(p99, timed)),
-        *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in held),
+        Figure(pages, _ns(pages)),
+        *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in memory),
         Figure(percent, "-" if percent is None else f"{percent:.1f}"),
-        exact.get("fragmentation_events"),
     ]
 
 
@@ -100,7 +141,16 @@ def _single(value: float | None, timed: dict[str, Any]) -> str:
 
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
-    return records.flat(found, {name: name for name in ("workload", "allocator", "cpus", "start")}, measures.MEASURES)
+    fields = {name: name for name in ("workload", "allocator", "cpus", "start")}
+    if not any("cost" in record for record in found):
+        return records.flat(found, fields, measures.MEASURES)
+    return records.flat(found, fields, measures.MEASURES + measures.COSTS, _flat_parts)
+
+
+def _flat_parts(record: Record) -> dict[str, Cell]:
+    """Instructions by part, for CSV."""
+    parts = group(group(record, "cost"), "parts")
+    return {f"cost_{part}_instructions": group(parts, part).get("instructions") for part in PARTS}
 
 
 ALIVE_SHOWN = 5
@@ -112,6 +162,8 @@ def details(record: Record, caches: bool) -> list[Table]:
     rows: list[list[Cell]] = []
     for measure in measures.MEASURES:
         value = record[measure.group].get(measure.name)
+        if value is None and "_pages_" in measure.name:
+            value = record["timed"].get(measure.name)  # of a malloc
         if value is not None and _matters(measure.name, record):
             share = measure.unit == "share"
             rows.append([measure.title, round(100 * value, 2) if share else value, "%" if share else measure.unit])
@@ -128,17 +180,37 @@ def details(record: Record, caches: bool) -> list[Table]:
     if free:
         counts: list[list[Cell]] = [[order, *both] for order, both in enumerate(zip(*free.values(), strict=True))]
         out.append(Table("", ["free blocks of order", *free], counts))
+    out += _details_of_cost(record.get("cost"))
     if exact.get("snapshots"):
         points: list[list[Cell]] = []
         for one in exact["snapshots"]:
-            slabs, large = one["slab_pages"] * 4, one["large_pages"] * 4
-            points.append([one["name"], slabs, large, slabs + large, one["recorded_slab_kb"]])
+            parts = [None if one[name] is None else one[name] * 4 for name in ("slab_pages", "large_pages")]  # a malloc has neither
+            held = None if None in parts else sum(part or 0 for part in parts)
+            points.append([one["name"], *parts, held, one["recorded_slab_kb"]])
         out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
     if caches:
         columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]
         body = sorted(exact.get("caches", []), key=lambda cache: -(cache["pages"] or 0))
         out.append(Table("", ["cache", *columns[1:]], [[cache[name] for name in columns] for cache in body]))
     return out
+
+
+def _details_of_cost(cost: Mapping[str, Any] | None) -> list[Table]:
+    """What was counted, by part, and by function where that was asked for."""
+    if not cost:
+        return []
+    columns = ["instructions", "L1 misses", "LL misses"]
+    parts = {"all": cost, **(cost.get("parts") or {})}
+    rows: list[list[Cell]] = [[part, *_figures(figures)] for part, figures in parts.items()]
+    out = [Table(f"cost of an object operation, by {cost['tool']}", ["part", *columns], rows, [f"Caches: {cost['cache_model']}."])]
+    if cost.get("functions"):
+        by_function = [[one["name"], one["file"] or "-", one["part"] or "-", *_figures(one)] for one in cost["functions"]]
+        out.append(Table("", ["function", "file", "part", *columns], by_function))
+    return out
+
+
+def _figures(cost: Mapping[str, Any]) -> list[Cell]:
+    return [_decimal(cost[name], decimals) for name, decimals in (("instructions", 2), ("l1_misses", 3), ("ll_misses", 3))]
 
 
 def _matters(name: str, record: Record) -> bool:

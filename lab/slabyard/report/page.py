@@ -1,9 +1,10 @@
 """The report: one HTML file with everything in it, made from result records alone.
 
-The page is meant to be mailed, archived and opened offline in ten years, so it fetches nothing. Its tables are plain HTML and
-need no script; the charts are drawn by plotly.js, which travels in the file as gzip in base64 (a third of its size) and is unpacked
-by the browser. A content security policy with no source but the two scripts of the page, named by their SHA-256, forbids any
-request and any other script: even a cache or call site name that slipped through escaping could not run.
+The page is meant to be mailed, archived and opened offline in ten years, so it fetches nothing. The picture that it opens with is SVG
+(frontier.py) and its tables are plain HTML; neither needs a script. The charts are drawn by plotly.js, which travels in the file as
+gzip in base64 (less than half of its size), as the charts' figures do, and is unpacked by the browser. A content security policy with no
+source but the two scripts of the page, named by their SHA-256, forbids any request and any other script: even a cache or call site name
+that slipped through escaping could not run.
 
 The parts: results.model reads records, results.ranks places allocators, charts.py makes the charts' figures, tables.py the
 tables' cells, and `templates/report.html` is the page, which base.html fills in and escapes. The same records give the
@@ -18,6 +19,7 @@ import base64
 import gzip
 import hashlib
 import importlib.resources
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +30,9 @@ from ..base import html
 from ..base.errors import UserError
 from ..base.files import whole_file
 from ..base.table import counted
-from ..results import ranks
+from ..results import advice, ranks, reasons
 from ..results.model import Section, memory_unit, workloads
-from . import charts, tables
+from . import charts, frontier, tables
 
 ROWS_IN_ALL = 12_000
 FEWEST_ROWS = 20
@@ -64,12 +66,20 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         booted=all(one.run.get("substrate") == "kernel" for one in replayed),
         recorded=any(workload.recorded for workload in sections),
         counted=counted,
+        cost_note=frontier.cost_note(sections),
+        pictured=any(frontier.picture(one) for one in sections),
         ranking=tables.ranking(sections),
+        undecided=ranks.undecided_note(sections),
         sections=[section(one) for one in sections],
-        data={"workloads": [charts.payload(workload, limit) for workload in sections]},
-        plotly=base64.b64encode(gzip.compress(plotly.encode(), 9, mtime=0)).decode(),
+        data=packed(json.dumps({"workloads": [charts.payload(one, limit) for one in sections]}, separators=(",", ":"), allow_nan=False)),
+        plotly=packed(plotly),
         script=script,
     )
+
+
+def packed(text: str) -> str:
+    """A text as gzip in base64, as a browser unpacks it."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "backslashreplace"), 9, mtime=0)).decode()
 
 
 def plotly_source() -> str:
@@ -93,8 +103,13 @@ def section(workload: Section) -> dict[str, Any]:
     return {
         "id": workload.ident,
         "name": workload.name,
-        "sentence": ranks.sentence(workload),
-        "comparison": tables.comparison(workload),
+        "picture": frontier.picture(workload),
+        "shows": frontier.sentence(workload),
+        "sentence": " ".join(text for text in (ranks.sentence(workload), ranks.other_start(workload)) if text),
+        "reasons": [tables.reason_cells(one) for one in reasons.reasons(workload) if one.text],
+        "base": tables.base_text(workload),
+        "advice": advice.lines(workload),
+        "comparisons": tables.comparisons(workload),
         "blocks": [(title, grid) for title, grid in blocks.items() if grid],
         "measures": tables.every_measure(workload),
         "facts": list(facts.items()),

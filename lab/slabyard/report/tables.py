@@ -25,18 +25,25 @@ from ..results.model import (
     colour,
     dash,
     estimate,
+    grew,
+    kept,
     memory_text,
     memory_unit,
     number,
     page_bytes,
     plain,
     rows,
+    started,
 )
-from ..results.ranks import RANKED, rank_table, time_name
+from ..results.model import figure as known_figure
+from ..results.ranks import rank_table, ranked, time_name, undecided
+from ..results.reasons import Reason, base_of
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
-NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
+NESTED = (
+    "series", "settings", "other_start", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive", "functions",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -161,8 +168,9 @@ def count(key: str, one: Series) -> str:
 
 
 def counted(one: Series, key: str) -> float | int | None:
-    """A measure that is exact in a replay, and a median over boots in a kernel."""
-    return number(one.exact.get(key, one.timed.get(key)))
+    """A measure that is exact in a replay, and timed in a kernel or a malloc; memory at the start and growth of older records too."""
+    worked_out = {"held_pages_start": started, "grew_pages_peak": grew, "grew_pages_end": kept}
+    return worked_out[key](one) if key in worked_out else known_figure(one, key)
 
 
 def comparison_columns(workload: Section) -> dict[str, list[Column]]:
@@ -174,17 +182,21 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
     return {
         "Time, with 95% interval": [
             Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
-            Column("per op. (ns)", "Time for each allocation or free", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per op. (ns)", "Time for each allocation or free of an object", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per page (ns)", "Time for each page event of the environment", partial(timed_text, "ns_per_page_operation")),
         ],
+        **cost_columns(workload),
         "Latency (ns)": [
             Column("median", "Median over single operations", partial(percentile, "median")),
             Column("p99", "99th percentile", partial(percentile, "p99")),
             Column("p99.9", "99.9th percentile", partial(percentile, "p999")),
         ],
         f"Memory held ({unit})": [
-            Column("peak", "Slabs and large allocations, at the peak", partial(memory, workload, "held_pages_peak"), "memory"),
+            Column("start", "Slabs and large allocations before the first event", partial(memory, workload, "held_pages_start")),
+            Column("grew", "The peak less the start", partial(memory, workload, "grew_pages_peak"), "memory"),
+            Column("kept", "The end less the start", partial(memory, workload, "grew_pages_end")),
+            Column("peak", "Slabs and large allocations, at the peak", partial(memory, workload, "held_pages_peak")),
             Column("mean", "Mean over trace time", partial(memory, workload, "held_pages_mean")),
-            Column("end", "At the end", partial(memory, workload, "held_pages_end")),
         ],
         "Waste (%)": [
             Column("peak", "1 - requested/consumed (Bonwick 1994) at the peak", partial(share, "total_fragmentation_peak")),
@@ -194,7 +206,7 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
             Column("internal", "1 - requested/given to live objects", partial(share, "internal_fragmentation_end")),
             Column("unused", "Free bytes in slab pages (Kyritsis et al.)", partial(share, "unused_ratio_end")),
         ],
-        "Frag.": [Column("events", "Page allocations that fell back to another migrate type", events, "fragmentation")],
+        "Fallbacks": [Column("events", "Page allocations that fell back to another migrate type", events, "events")],
         "Fast path": [Column("%", "Share of operations on the fast path", partial(share, "fast_path_share"))],
     }
 
@@ -202,26 +214,82 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
 Placed = Mapping[str, Mapping[str, int | None]]  # ranks by series, then by measure
 
 
-def rank_columns(placed: Placed) -> list[Column]:
-    """A column for each ranked measure, with the ranks of one workload."""
+def cost_columns(workload: Section) -> dict[str, list[Column]]:
+    """Columns of what was counted, if anything was."""
+    if not any(one.cost for one in workload.replayed):
+        return {}
+
+    def shown(name: str, decimals: int, one: Series) -> str:
+        return figure(number(one.cost.get(name)), decimals)
+
+    return {
+        "Counted, per operation": [
+            Column("instructions", "Instructions of an allocation or free of an object", partial(shown, "instructions", 1), "cost"),
+            Column("L1 misses", "Misses of the simulated first-level caches", partial(shown, "l1_misses", 2)),
+            Column("LL misses", "Misses of the simulated last-level cache", partial(shown, "ll_misses", 3)),
+        ]
+    }
+
+
+def rank_columns(workload: Section, placed: Placed) -> list[Column]:
+    """A column for each ranked measure in which allocators differ, with the ranks of one workload."""
 
     def shown(measure: str, one: Series) -> str:
         return rank_text(placed.get(one.key, {}).get(measure), placed, measure)
 
-    return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in RANKED]
+    skipped = undecided(workload)
+    wanted = [measure for measure in ranked([workload]) if measure.key not in skipped]
+    return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in wanted]
 
 
-def comparison(workload: Section) -> Grid:
-    """The comparison of one workload, the recorded kernel last."""
-    groups, placed = comparison_columns(workload), rank_table(workload)
-    ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed)]
-    columns = [*ranks, *(column for members in groups.values() for column in members)]
+OF_MEMORY = ("Memory", "Waste", "In slabs", "Fallbacks")
+RANKS_OF_MEMORY = ("memory", "events")
+
+
+def comparisons(workload: Section) -> list[Grid]:
+    """The comparison of one workload as two tables, of memory and of time, neither wider than a screen; the recorded kernel last."""
+    groups = comparison_columns(workload)
+    of_memory = {name: members for name, members in groups.items() if name.startswith(OF_MEMORY)}
+    of_time = {name: members for name, members in groups.items() if name not in of_memory}
+    keys = [measure.key for measure in ranked([workload])]
+    in_memory, in_time = ([key for key in keys if (key in RANKS_OF_MEMORY) == memory] for memory in (True, False))
+    found = [_comparison(workload, "Memory", of_memory, in_memory), _comparison(workload, "Time", of_time, in_time)]
+    return [grid for grid in found if grid.heads]
+
+
+def _comparison(workload: Section, name: str, groups: Mapping[str, Sequence[Column]], measures: Sequence[str]) -> Grid:
+    """The columns of some groups in which anything is known, behind the ranks by these measures."""
+    everything, wanted = rank_table(workload), set(measures) - set(undecided(workload))
+    placed = {one.key: {key: rank for key, rank in everything.get(one.key, {}).items() if key in wanted} for one in workload.series}
+    ranks = [
+        replace(column, title=column.title.lower())
+        for column in rank_columns(workload, placed)
+        if column.ranked and column.ranked in measures and any(found.get(column.ranked) for found in placed.values())
+    ]
+    known = {
+        title: [column for column in members if any(column.cell(one).text not in ("", DASH) for one in workload.series)]
+        for title, members in groups.items()
+    }
+    columns = [*ranks, *(column for members in known.values() for column in members)]
+    series = [one for one in workload.series if not one.recorded or any(column.cell(one).text != DASH for column in columns)]
+    above = {"Rank": ranks, **known}
     return Grid(
         [column.head for column in columns],
-        [(name_cell(one), [column.cell(one, placed.get(one.key)) for column in columns]) for one in workload.series],
-        [Cell("Rank", span=len(ranks)), *(Cell(title, span=len(members)) for title, members in groups.items())],
-        "Comparison",
+        [(name_cell(one), [column.cell(one, placed[one.key]) for column in columns]) for one in series],
+        [Cell(title, span=len(members)) for title, members in above.items() if members],
+        name,
     )
+
+
+def reason_cells(reason: Reason) -> tuple[Cell, str]:
+    """Whom a reason is of, and its text."""
+    return name_cell(reason.series), reason.text
+
+
+def base_text(workload: Section) -> str:
+    """Against what the reasons hold each allocator."""
+    base, (unit, _) = base_of(workload), memory_unit(workload)
+    return "" if base is None else f"{base.label}, which grows by {memory_text(workload, grew(base) or 0)} {unit}"
 
 
 def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
@@ -233,16 +301,17 @@ def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
 
 
 def ranking(workloads: Sequence[Section]) -> Grid:
-    """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3."""
+    """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3; without columns in which all are first."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
-    columns = [(placed, column) for placed in map(rank_table, workloads) for column in rank_columns(placed)]
+    members = {one.ident: [(rank_table(one), column) for column in rank_columns(one, rank_table(one))] for one in workloads}
+    columns = [pair for found in members.values() for pair in found]
     return Grid(
         [column.head for _, column in columns],
         [
             (name_cell(one), [column.cell(one, placed.get(key)) for placed, column in columns])
             for key, one in sorted(series.items(), key=lambda item: item[1].style or 0)
         ],
-        [Cell(workload.name, link=workload.ident, span=len(RANKED)) for workload in workloads],
+        [Cell(one.name, link=one.ident, span=len(members[one.ident])) for one in workloads if members[one.ident]],
         "Ranking",
     )
 
@@ -339,7 +408,10 @@ def with_interval(one: Series, name: str, value: Any) -> str:
 
 def every_measure(workload: Section) -> Grid:
     """All measures of the records, transposed: one row for each measure."""
-    columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
+    columns = [
+        dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) | dict(flattened("cost.", one.cost))
+        for one in workload.series
+    ]
     names = dict.fromkeys(name for column in columns for name in column)
 
     def cells(name: str) -> list[Cell]:
@@ -352,7 +424,7 @@ def every_measure(workload: Section) -> Grid:
 def command(workload: Section) -> str:
     """The command that repeats a workload's comparison."""
     allocators = ",".join(dict.fromkeys(allocator_label(one.run) for one in workload.replayed))
-    words = ["slabyard", "compare", f"{workload.name}.parquet", "--allocators", allocators]
+    words = ["slabyard", "compare", f"{workload.file or workload.name}.parquet", "--allocators", allocators]
     for name in ("cpus", "nodes", "memory", "start"):
         found = {plain(one.run[name]) for one in workload.replayed if one.run.get(name) is not None}
         words += [f"--{name}", *found] if len(found) == 1 else []
@@ -365,7 +437,7 @@ def provenance(workload: Section) -> tuple[dict[str, Cell], Grid | None]:
     facts = {"trace": Cell(workload.name), "trace SHA-256": Cell(workload.trace_sha256 or DASH, code=True)}
     differing: list[str] = []
     for key in dict.fromkeys(key for one in workload.series for key in one.run):
-        if key in ("allocator", "tunables", "workload", "trace_sha256"):
+        if key in ("allocator", "tunables", "workload", "trace_sha256", "path", "own_allocator"):
             continue
         found = {plain(one.run[key]): one.run[key] for one in workload.replayed if one.run.get(key) is not None}
         if len(found) == 1:

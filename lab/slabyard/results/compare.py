@@ -1,9 +1,12 @@
 """Several allocators on several traces: runs them fairly, and says what came out.
 
-Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures (these may
-happen side by side, they time nothing). Then come the timed passes, alone on the machine and interleaved, A B C A B C, so that whatever
-slows the machine for a while slows all of them. Warm-up rounds come first and are thrown away. One pass of each allocator
-takes the latency percentiles.
+Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures, and once more
+where costs are counted (all of which may happen side by side, they time nothing). Then come the timed passes, alone on the machine and
+interleaved, A B C A B C, so that whatever slows the machine for a while slows all of them. Warm-up rounds come first and are thrown
+away. One pass of each allocator takes the latency percentiles.
+
+Then memory alone, which costs little: the other start (empty where this one is as recorded, and the other way round), as ranks that
+hang on what was there before are to be known as such; and settings that the recorded kernel could be given (advice.py).
 
 A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded
 kernel; the tables, the ranking, the sentences and the report are made of these alone.
@@ -11,9 +14,10 @@ kernel; the tables, the ranking, the sentences and the report are made of these 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ from ..base import programs
 from ..base.errors import UserError
 from ..base.terminal import Progress
 from ..replay.workload import Options, Workload
-from . import measures, records
+from . import advice, measures, reasons, records
+from .model import workloads
 from .records import Record
 
 ALLOCATORS = ("yard", "slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
@@ -36,6 +41,9 @@ class Plan:
     warmup: int = 0
     jobs: int = 1
     options: Options = field(default_factory=Options)
+    cost: bool = False
+    functions: int = 0  # of the cost
+    other_start: bool = True  # look at the other start too, and at settings for the recorded kernel
 
 
 def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
@@ -45,27 +53,59 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
         progress.stage(f"replaying {path.name}" + (f" ({place + 1} of {len(traces)})" if len(traces) > 1 else ""))
         try:
             with Workload(path, plan.options) as workload:
-                found += _one(workload, plan, progress)
+                members = _one(workload, plan, progress)
+                start, snapshots = workload.start, workload.has_snapshots
+            if snapshots and plan.other_start:
+                _add_other_start(path, "empty" if start == "recorded" else "recorded", plan, members)
         except UserError as error:
             if len(traces) == 1 or str(path) in error.message:
                 raise
             raise UserError(f"{path}: {error.message}", error.status) from error
+        found += members
+    sections = workloads(found)
+    reasons.attach(sections, {section.ident: advice.lines(section) for section in sections})
     return found
+
+
+def _add_other_start(path: Path, start: str, plan: Plan, members: Sequence[Record]) -> None:
+    """Notes in each record what memory would have been from the other start. Where that cannot be replayed, nothing is noted."""
+    with contextlib.suppress(UserError), Workload(path, replace(plan.options, start=start)) as workload:
+        replayed = [record for record in members if advice.is_policy(record["run"]["allocator"])]
+        specs = [record["run"]["allocator"] for record in replayed]
+        for record, memory in zip(replayed, _alone(workload, specs, plan), strict=True):
+            record["exact"]["other_start"] = {"start": start, **memory}
+
+
+def _alone(workload: Workload, specs: Sequence[str], plan: Plan) -> list[dict[str, Any]]:
+    """The memory of these allocators, some of them side by side."""
+    with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
+        pending = [pool.submit(workload.alone, spec) for spec in specs]
+        try:
+            return [future.result() for future in pending]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            programs.kill_children()
+            raise
 
 
 def steps(traces: int, plan: Plan) -> int:
     """How many steps `compare` will report."""
-    return traces * len(plan.allocators) * (2 + plan.warmup + plan.runs)
+    return traces * len(plan.allocators) * (2 + plan.cost + plan.warmup + plan.runs)
 
 
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     exact: dict[str, dict[str, Any]] = {}
+    cost: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
         pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
+        costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in plan.allocators if plan.cost}
         try:
             for spec, future in pending.items():
                 exact[spec] = future.result()
                 progress.step(f"{workload.name}: {spec}, exact figures")
+            for spec, future in costs.items():
+                cost[spec] = future.result()
+                progress.step(f"{workload.name}: {spec}, cost")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             programs.kill_children()  # the pool waits for what they are doing
@@ -73,7 +113,14 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, workload.name, progress, lambda spec, _: workload.timed(spec))
     found = []
     for spec in plan.allocators:
-        found.append(records.of_replay(workload, spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))
+        timed = records.summarise(samples[spec], workload.latency(spec))
+        found.append(records.of_replay(workload, spec, exact[spec], timed, cost.get(spec)))
         progress.step(f"{workload.name}: {spec}, latencies")
     recorded = records.of_recorded_kernel(workload)
-    return [*found, recorded] if recorded else found
+    if recorded is None:
+        return found
+    settings = advice.settings(recorded["run"]) if "slub" in plan.allocators and plan.other_start else []
+    with contextlib.suppress(UserError):
+        tried = _alone(workload, settings, plan)
+        recorded["exact"]["settings"] = [{"allocator": spec, **memory} for spec, memory in zip(settings, tried, strict=True)]
+    return [*found, recorded]

@@ -1,6 +1,6 @@
 """What is measured: every scalar measure's name and unit, and the statistics of repeated times.
 
-docs/measures.md defines each measure once. Names are those of the records: `exact.NAME` or `timed.NAME`.
+docs/measures.md defines each measure once. Names are those of the records: `exact.NAME`, `timed.NAME` or `cost.NAME`.
 
 A time is reported as the median of its repetitions with a 95% confidence interval of the median. The interval is made of two of
 the repetitions themselves (order statistics): whatever the distribution, the true median lies between the k-th smallest and the k-th
@@ -27,10 +27,16 @@ class Measure:
     unit: str
     title: str
 
+    @property
+    def column(self) -> str:
+        """Its name in CSV."""
+        return f"cost_{self.name}" if self.group == "cost" else self.name
+
 
 MEASURES = (
     Measure("seconds", "timed", "s", "time of the whole replay"),
-    Measure("ns_per_operation", "timed", "ns", "time per allocation or free"),
+    Measure("ns_per_operation", "timed", "ns", "time per allocation or free of an object"),
+    Measure("ns_per_page_operation", "timed", "ns", "time per page event of the environment"),
     Measure("events_per_second", "timed", "1/s", "events replayed a second"),
     Measure("requests", "exact", "", "allocation requests"),
     Measure("failures", "exact", "", "requests refused"),
@@ -39,6 +45,9 @@ MEASURES = (
     Measure("unknown_page_frees", "exact", "", "frees of unknown pages"),
     Measure("implied_frees", "exact", "", "frees that the trace proves"),
     Measure("implied_allocations", "exact", "", "allocations that the trace proves"),
+    Measure("held_pages_start", "exact", "pages", "pages held before the first event"),
+    Measure("grew_pages_peak", "exact", "pages", "growth: the peak less the start"),
+    Measure("grew_pages_end", "exact", "pages", "kept: the end less the start"),
     Measure("held_pages_peak", "exact", "pages", "pages held at the peak"),
     Measure("held_pages_end", "exact", "pages", "pages held at the end"),
     Measure("held_pages_mean", "exact", "pages", "pages held, mean over time"),
@@ -75,6 +84,13 @@ MEASURES = (
     Measure("shrink_live_bytes", "exact", "bytes", "live bytes requested in these"),
     Measure("shrink_fragmentation", "exact", "share", "waste in these"),
     Measure("shrink_ns_per_page", "timed", "ns", "time of that shrink per page given back"),
+)
+
+# What an object operation costs, in records that have it.
+COSTS = (
+    Measure("instructions", "cost", "", "instructions per allocation or free of an object"),
+    Measure("l1_misses", "cost", "", "of these, first-level cache misses"),
+    Measure("ll_misses", "cost", "", "of these, last-level cache misses"),
 )
 
 # Of measures that mean something in some replays alone, the names; others are shown in any.

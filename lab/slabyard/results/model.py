@@ -74,14 +74,20 @@ class Series:
         """The record's measured times."""
         return group(self.record, "timed")
 
+    @property
+    def cost(self) -> Mapping[str, Any]:
+        """The record's counted costs; empty where they were not counted."""
+        return group(self.record, "cost")
+
 
 @dataclass
 class Section:
     """One workload of the records, a section of the report. `ident` is fit for an HTML id; `series` has the recorded kernel last."""
 
     ident: str
-    name: str
+    name: str  # by which it is told from the others
     trace_sha256: str
+    file: str = ""  # the trace's own name, without its suffix
     series: list[Series] = field(default_factory=list)
 
     @property
@@ -152,6 +158,33 @@ def estimate(timed: Mapping[str, Any], *path: str) -> Estimate | None:
     return Estimate(median, bounds[0], bounds[1]) if len(bounds) == 2 and None not in bounds else Estimate(median, None, None)
 
 
+def figure(one: Series, name: str) -> float | int | None:
+    """A measure that is exact in a replay, and timed where it had to be measured: of booted kernels, and of a malloc's memory."""
+    known = number(one.exact.get(name))
+    return number(one.timed.get(name)) if known is None else known
+
+
+def started(one: Series) -> float | int | None:
+    """Pages held before the workload. Records of older versions tell them by what went to and fro."""
+    start = figure(one, "held_pages_start")
+    if start is not None:
+        return start
+    end, taken, returned = (figure(one, name) for name in ("held_pages_end", "pages_taken", "pages_returned"))
+    return None if end is None or taken is None or returned is None else end - taken + returned
+
+
+def grew(one: Series) -> float | int | None:
+    """By how many pages the peak is above the start."""
+    known, peak, start = figure(one, "grew_pages_peak"), figure(one, "held_pages_peak"), started(one)
+    return peak - start if known is None and peak is not None and start is not None else known
+
+
+def kept(one: Series) -> float | int | None:
+    """By how many pages the end is above the start."""
+    known, end, start = figure(one, "grew_pages_end"), figure(one, "held_pages_end"), started(one)
+    return end - start if known is None and end is not None and start is not None else known
+
+
 def allocator_label(run: Mapping[str, Any]) -> str:
     """The allocator as a user writes it: `slub`, `slob:fit=best`, `malloc:system`."""
     name = str(run.get("allocator") or "unnamed")
@@ -159,6 +192,11 @@ def allocator_label(run: Mapping[str, Any]) -> str:
     if ":" in name or not isinstance(tunables, Mapping) or not tunables:
         return name
     return f"{name}:{','.join(f'{key}={value}' for key, value in tunables.items())}"
+
+
+def short(label: str) -> str:
+    """A label that fits into little room: a malloc by its file's name alone."""
+    return f"malloc:{label.removeprefix('malloc:').rpartition('/')[2]}" if label.startswith("malloc:") else label
 
 
 def plain(value: Any) -> str:
@@ -172,6 +210,23 @@ def workload_name(run: Mapping[str, Any]) -> str:
     if name.endswith(".parquet"):
         name = name.removesuffix(".parquet").rsplit("/", 1)[-1]
     return name
+
+
+def distinct_names(named: list[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+    """Names of workloads, each given with its trace's hash and `run`: of two traces of one name the folders that tell them apart, or
+    else the hash."""
+    found = []
+    for name, digest, run in named:
+        twins = [(other, plain(about.get("path") or "")) for twin, other, about in named if twin == name]
+        if len(twins) == 1:
+            found.append(name)
+            continue
+        folders = [path.removesuffix(".parquet").split("/") for _, path in twins]
+        mine = plain(run.get("path") or "").removesuffix(".parquet").split("/")
+        tails = ["/".join(mine[-length:]) for length in range(2, len(mine) + 1)]
+        told = next((tail for tail in tails if sum(f"/{'/'.join(one)}".endswith(f"/{tail}") for one in folders) == 1), "")
+        found.append(told or f"{name} ({digest[:8]})")
+    return found
 
 
 def distinct_labels(records: list[Record]) -> list[str]:
@@ -199,8 +254,9 @@ def workloads(records: Iterable[Record]) -> list[Section]:
         sections.setdefault((workload_name(run), plain(run.get("trace_sha256") or run.get("arch") or "")), []).append(record)
     styles: dict[str, int] = {}
     found = []
+    labels = distinct_names([(name, digest, group(members[0], "run")) for (name, digest), members in sections.items()])
     for place, ((name, digest), members) in enumerate(sections.items()):
-        workload = Section(f"w{place}", name, digest)
+        workload = Section(f"w{place}", labels[place], digest, name)
         for label, record in zip(distinct_labels(members), members, strict=True):
             real = group(record, "run").get("allocator") == RECORDED
             style = None if real else styles.setdefault(label, len(styles))
@@ -221,7 +277,7 @@ def page_bytes(workload: Section) -> int:
 
 def memory_unit(workload: Section) -> tuple[str, int]:
     """Name and size in bytes of the unit in which a workload's memory is shown everywhere."""
-    peaks = [number(one.exact.get("held_pages_peak", one.timed.get("held_pages_peak"))) or 0 for one in workload.series]
+    peaks = [figure(one, "held_pages_peak") or 0 for one in workload.series]
     return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
 
 

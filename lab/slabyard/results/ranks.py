@@ -1,17 +1,19 @@
 """Ranks and the plain sentence: what a comparison's table shows, in the reader's words.
 
 Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
-fragmentation, the best first. Their three measures are here:
+fragmentation, the best first. Their three measures are here, and one that they had not:
 
 - time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
   of a user-mode kernel the processor time of its process, which other processes do not lengthen;
-- memory: pages held by slabs and large allocations at the peak;
-- fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
+- cost: instructions of an operation, where they were counted;
+- memory: by how many pages the peak of slabs and large allocations is above the start. What a machine held before the workload is
+  no fact of the workload, and is often nearly all of it; the sentence says how much it was;
+- events: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
-Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
-allocator is better than another only where its interval lies wholly below the other's. An allocator's rank is 1 plus the number of
-allocators that are better. Overlap is not transitive: two allocators that overlap have different ranks where a third is better than one of
-them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
+Times have an interval; the others are deterministic in a replay, and have an interval where real kernels were booted. One
+allocator is better than another only where its interval lies wholly below the other's, in memory by 1% or more. An allocator's rank is
+1 plus the number of allocators that are better. Neither overlap nor a tie is transitive: two allocators that overlap have different ranks
+where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
 
 The sentence names a winner only where rank 1 is held by one allocator alone, says that they tie where several share it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
@@ -19,12 +21,12 @@ factor to the worst allocator, since that is what tells whether the choice matte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base.table import Cell, Table
 from .measures import FEWEST_RUNS
-from .model import Estimate, Section, Series, estimate, memory_text, memory_unit, number
+from .model import Estimate, Section, Series, estimate, grew, memory_text, memory_unit, number, started
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class RankedMeasure:
 
 RANKED = (
     RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
-    RankedMeasure("memory", "Memory", "Rank by memory held at the peak"),
-    RankedMeasure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
+    RankedMeasure("cost", "Cost", "Rank by instructions for each operation, counted"),
+    RankedMeasure("memory", "Memory", "Rank by growth of memory, from the start to the peak; a difference below 1% is a tie"),
+    RankedMeasure("events", "Events", "Rank by fragmentation events of the page allocator"),
 )
-
+TIE = 0.01  # of memory: no choice hangs on less
 
 MOST_NAMED = 8
+MOST_MOVED = 3
 
 
 def deterministic(value: object) -> Estimate | None:
@@ -60,13 +64,26 @@ def counted(one: Series, name: str) -> Estimate | None:
     return estimate(one.timed, name) if known is None else known
 
 
+def growth(one: Series) -> Estimate | None:
+    """By how many pages a series grew; with an interval where it was measured in several boots."""
+    booted = "grew_pages_peak" not in one.exact and one.timed.get("grew_pages_peak") is not None
+    return counted(one, "grew_pages_peak") if booted else deterministic(grew(one))
+
+
 def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
     """Each series' value of a ranked measure, in its own unit (nanoseconds or seconds, pages, events)."""
     if measure == "memory":
-        return [counted(one, "held_pages_peak") for one in series]
-    if measure == "fragmentation":
+        return [growth(one) for one in series] if any(map(growth, series)) else [counted(one, "held_pages_peak") for one in series]
+    if measure == "cost":
+        return [deterministic(one.cost.get("instructions")) for one in series]
+    if measure == "events":
         return [counted(one, "fragmentation_events") for one in series]
     return [None if one.exact.get("requests") == 0 else estimate(one.timed, time_name(series)) for one in series]
+
+
+def tie_of(measure: str) -> float:
+    """The share by which two values must differ to be told apart."""
+    return TIE if measure == "memory" else 0
 
 
 def time_name(series: Sequence[Series]) -> str:
@@ -75,32 +92,62 @@ def time_name(series: Sequence[Series]) -> str:
     return next(better, "seconds")
 
 
-def ranks(found: Sequence[Estimate | None]) -> list[int | None]:
-    """Ranks from 1 (lowest value); None where the value is missing."""
+def ranks(found: Sequence[Estimate | None], tie: float = 0) -> list[int | None]:
+    """Ranks from 1 (lowest value); None where the value is missing. `tie`: the share of a value below which no difference counts."""
     intervals = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in found]
-    return [None if mine is None else 1 + sum(other[1] < mine[0] for other in intervals if other is not None) for mine in intervals]
+
+    def better(other: tuple[float, float] | None, mine: tuple[float, float]) -> bool:
+        return other is not None and other[1] < mine[0] and mine[0] - other[1] >= tie * mine[0]
+
+    return [None if mine is None else 1 + sum(better(other, mine) for other in intervals) for mine in intervals]
+
+
+def ranked(sections: Sequence[Section]) -> list[RankedMeasure]:
+    """The measures to show: cost where it was counted."""
+    counted_cost = any(one.cost for section in sections for one in section.replayed)
+    return [measure for measure in RANKED if measure.key != "cost" or counted_cost]
 
 
 def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
     """Ranks by series key, then by measure key, of the replayed series."""
     compared = workload.replayed
-    columns = {measure.key: ranks(values(compared, measure.key)) for measure in RANKED}
+    columns = {measure.key: ranks(values(compared, measure.key), tie_of(measure.key)) for measure in RANKED}
     return {one.key: {key: column[place] for key, column in columns.items()} for place, one in enumerate(compared)}
 
 
+def undecided(section: Section) -> list[str]:
+    """The measures in which all allocators of a workload are first, so that their ranks say nothing."""
+    placed = {measure.key: [mine[measure.key] for mine in rank_table(section).values()] for measure in RANKED}
+    known = {key: [rank for rank in found if rank is not None] for key, found in placed.items()}
+    return [key for key, found in known.items() if len(found) > 1 and set(found) == {1}]
+
+
+def undecided_note(sections: Sequence[Section]) -> str:
+    """Which ranks are left out, as all allocators are equal; empty where all say something."""
+    found = {measure.key: [section.name for section in sections if measure.key in undecided(section)] for measure in RANKED}
+    several = len(sections) > 1
+    said = [f"by {key}{' in ' + listed(names, len(names)) if several else ''}" for key, names in found.items() if names]
+    return f"Left out, as all allocators are equal: {'; '.join(said)}." if said else ""
+
+
 def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
-    """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
-    columns = ["rank by", "allocator", *(section.name for section in sections)]
-    ranked = [rank_table(section) for section in sections]
+    """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3; without what tells nothing."""
+    skipped = {section.ident: undecided(section) for section in sections}
+    shown = [section for section in sections if len(skipped[section.ident]) < len(ranked([section]))]
+    measures = [measure for measure in ranked(sections) if any(measure.key not in skipped[section.ident] for section in shown)]
+    columns = ["rank by", "allocator", *(section.name for section in shown)]
+    placed = [(rank_table(section), skipped[section.ident]) for section in shown]
     names: dict[str, str] = {}
-    for section in sections:
+    for section in shown:
         names.update({series.key: series.label for series in section.replayed})
     rows: list[list[Cell]] = []
-    for measure in RANKED:
+    for measure in measures:
         for place, (key, label) in enumerate(names.items()):
-            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
+            ranks: list[Cell] = [None if measure.key in left_out else table.get(key, {}).get(measure.key) for table, left_out in placed]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table("Ranking (1 is best; equal ranks cannot be told apart at 95%)", columns, rows, notes=list(notes), keys=2)
+    note = undecided_note(sections)
+    title = "Ranking (1 is best; equal ranks cannot be told apart)"
+    return Table(title, columns, rows, notes=[*([note] if note else []), *([""] if note and notes else []), *notes], keys=2)
 
 
 def listed(names: Sequence[str], of: int = 0) -> str:
@@ -147,7 +194,7 @@ def standing(series: Sequence[Series], measure: str) -> Standing | None:
     found = values(series, measure)
     placed = [
         (rank, value.median, one.label)
-        for rank, value, one in zip(ranks(found), found, series, strict=True)
+        for rank, value, one in zip(ranks(found, tie_of(measure)), found, series, strict=True)
         if rank is not None and value is not None
     ]
     if not placed:
@@ -175,33 +222,67 @@ def time_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
+def cost_clause(series: Sequence[Series]) -> str:
+    """What was counted; empty where nothing was."""
+    at = standing(series, "cost")
+    if at is None:
+        return ""
+    best = f"{at.best:,.0f} instructions an operation"
+    if at.count == 1 or at.level:
+        return f"{'all take' if at.level else f'{at.last} takes'} {best}"
+    return f"{at.leading('takes', 'take')} fewest ({best}; {at.last} takes {at.worst:,.0f}{behind(at.best, at.worst)})"
+
+
 def memory_clause(workload: Section) -> str:
-    """What the peaks show, the recorded kernel's beside them; empty without peaks."""
+    """By how much memory grew, the recorded kernel's beside it, and how much was there before; empty without figures."""
     at = standing(workload.replayed, "memory")
     if at is None:
         return ""
+    if not any(map(growth, workload.replayed)):
+        return held_clause(workload, at)
     unit, _ = memory_unit(workload)
     best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
-    if at.level and at.best != at.worst:
-        clause = f"no allocator holds measurably less memory than another at the peak (least median {best})"
-    elif at.level or at.count == 1:
-        clause = f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
+    if at.count == 1:
+        clause = f"memory grows by {best} under {at.last}"
+    elif at.level:
+        clause = f"memory grows alike under all, by {best}" + (f" to {worst}" if at.worst != at.best else "")
     else:
-        lead = at.leading("holds", "hold")
-        clause = f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
+        most = f"under {at.last} by {worst}{behind(at.best, at.worst)}"
+        clause = f"memory grows least under {listed(at.leaders, at.count)} (by {best}; {most})"
     real = workload.recorded
-    peak = number(real.exact.get("held_pages_peak")) if real else None
-    if not peak:
-        return clause
-    said = f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
-    # Memory that it had already, neither its row nor a replay from an empty start counts.
-    midway = any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
-    return f"{said} more than at the start" if midway else said
+    rise = None if real is None else grew(real)
+    said = clause if rise is None else f"{clause}; that of the recorded kernel grew by {memory_text(workload, rise)} {unit}"
+    return f"{said}{before_clause(workload)}"
+
+
+def before_clause(workload: Section) -> str:
+    """What share of the peak was there before the workload; empty where nothing was, or nobody knows."""
+    shares = []
+    for one in workload.replayed:
+        start, peak = started(one), growth(one)
+        if start and peak is not None:
+            shares.append(100 * start / (start + peak.median))
+    if not shares:
+        return ""
+    low, high = (f"{share:.1f}" if share < 99.95 or share == 100 else f"{share:.2f}" for share in (min(shares), max(shares)))
+    span = f"{low}%" if low == high else f"{low} to {high}%"
+    what = "command" if any(one.run.get("command") for one in workload.series) else "workload"
+    return f"; {span} of this memory was there before the {what}"
+
+
+def held_clause(workload: Section, at: Standing) -> str:
+    """What the peaks show, of records that don't say what was held at the start."""
+    unit, _ = memory_unit(workload)
+    best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
+    if at.level or at.count == 1:
+        return f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
+    lead = at.leading("holds", "hold")
+    return f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:
     """What the fragmentation events show; empty without them."""
-    at = standing(series, "fragmentation")
+    at = standing(series, "events")
     if at is None:
         return ""
     if at.level and at.best != at.worst:
@@ -215,7 +296,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
 def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
-    clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
+    clauses = [time_clause(compared), cost_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
     said = [clause for clause in clauses if clause]
     if compared and all(one.exact.get("requests") == 0 for one in compared):
         said.insert(0, "nothing was requested")
@@ -223,3 +304,24 @@ def sentence(workload: Section) -> str:
         return "The records hold no measure to compare."
     text = "; ".join(said) + "."
     return text if said[0].startswith(tuple(one.label for one in compared)) else text[0].upper() + text[1:]
+
+
+def ordinal(place: int) -> str:
+    """`1st`, `2nd`, `11th`."""
+    return f"{place}{'th' if place % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')}"
+
+
+def other_start(workload: Section) -> str:
+    """Where the ranks by memory are others from the other start, a sentence that says so; else nothing."""
+    told = [(one, other) for one in workload.replayed if isinstance(other := one.exact.get("other_start"), Mapping)]
+    here = [growth(one) for one, _ in told]
+    there = [deterministic(other.get("grew_pages_peak")) for _, other in told]
+    now, then = ranks(here, TIE), ranks(there, TIE)
+    placed = [(one.label, mine, others) for (one, _), mine, others in zip(told, now, then, strict=True) if mine and others]
+    turned = any(a[1] < b[1] and a[2] > b[2] for a in placed for b in placed)
+    if not turned:
+        return ""
+    moved = sorted((one for one in placed if one[1] != one[2]), key=lambda one: (-abs(one[1] - one[2]), one[1]))[:MOST_MOVED]
+    named = ", ".join(f"{label} is {ordinal(others)} in place of {ordinal(mine)}" for label, mine, others in moved)
+    start = "an empty heap" if told[0][1].get("start") == "empty" else "what was recorded"
+    return f"The order hangs on the start: from {start}, by growth, {named}."

@@ -2,7 +2,7 @@
 
 docs/results-format.md is the schema in words. A record has three groups: `run` says what was done, `exact` holds the measures
 that are the same to the byte on every machine, `timed` the medians of what was timed, with their intervals and
-samples. Tables and reports are made from records alone.
+samples. A fourth, `cost`, is there where instructions were counted. Tables and reports are made from records alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow
 from .. import __version__
 from ..base.files import read_text_if_there
 from ..base.table import Cell, Table
-from ..base.terminal import Progress
+from ..base.terminal import Progress, printable
 from ..replay.workload import Workload
 from . import measures
 from .model import RECORDED
@@ -89,10 +89,10 @@ def flat(found: Sequence[Record], fields: Mapping[str, str], scalars: Sequence[m
     for record in found:
         row: dict[str, Cell] = {column: record["run"][name] for column, name in fields.items()}
         for measure in scalars:
-            row[measure.name] = record[measure.group].get(measure.name)
+            row[measure.column] = record.get(measure.group, {}).get(measure.name)
             if measure.group == "timed":
                 bounds = record["timed"].get("intervals", {}).get(measure.name) or [None, None]
-                row[f"{measure.name}_low"], row[f"{measure.name}_high"] = bounds
+                row[f"{measure.column}_low"], row[f"{measure.column}_high"] = bounds
         rows.append(row | more(record))
     return Table("", list(rows[0]), [list(row.values()) for row in rows])
 
@@ -118,18 +118,21 @@ def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dic
     return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}
 
 
-def record(spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any]) -> Record:
+def record(
+    spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None
+) -> Record:
     """A result record; `run` is the group of that name but for what all runs have."""
     group = {"allocator": spec, "tunables": tunables(spec), **run, "versions": versions(), "machine": machine()}
-    return {"schema": SCHEMA, "run": group, "exact": exact, "timed": timed}
+    return {"schema": SCHEMA, "run": group, "exact": exact, "timed": timed, **({"cost": cost} if cost else {})}
 
 
-def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[str, Any]) -> Record:
+def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None) -> Record:
     """The record of a replay."""
     run = {
         "workload": workload.name,
         "substrate": "replay",
         "trace_sha256": workload.sha256,
+        "path": printable(str(workload.path)),
         "cpus": workload.cpus,
         "nodes": workload.nodes,
         "memory": workload.options.memory,
@@ -142,7 +145,7 @@ def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[
         "command": workload.metadata.command,
         "lost": workload.metadata.lost,
     }
-    return record(spec, run, exact, timed)
+    return record(spec, run, exact, timed, cost)
 
 
 def of_recorded_kernel(workload: Workload) -> Record | None:
@@ -153,4 +156,5 @@ def of_recorded_kernel(workload: Workload) -> Record | None:
     found = of_replay(workload, RECORDED, exact, {})
     found["run"]["substrate"] = "kernel"
     found["run"]["kernel"] = workload.metadata.kernel
+    found["run"]["own_allocator"] = workload.own_allocator
     return found

@@ -5,12 +5,17 @@
 // cache and call site. All text goes into the page through textContent, never as HTML. plotly.js treats labels as
 // a small markup language, so names pass `label` on their way to it.
 //
-// Order of work: legends and lists first, since they need nothing; then plotly.js is unpacked and run; then charts are
-// drawn, those near the window at once and the rest while the browser is idle. `data-drawn` on a chart says that it is drawn.
+// Order of work: the figures are unpacked; legends and lists come first, since they need nothing else; then plotly.js is unpacked and run;
+// then charts are drawn, those near the window at once and the rest while the browser is idle. `data-drawn` on a chart says that it is drawn.
 // Colours are read from the style sheet each time a chart is drawn, so a change of theme is only another drawing.
 'use strict';
-(() => {
-  const report = JSON.parse(document.getElementById('data').textContent);
+(async () => {
+  const unpack = async (id) => {
+    if (!window.DecompressionStream) throw new Error('this browser has no DecompressionStream');
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (character) => character.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
+  };
+  const report = JSON.parse(await unpack('data'));
   const charts = [];
   let printing = false;
 
@@ -123,7 +128,7 @@
                                          : { ...spike, showgrid: false, unifiedhovertitle: { text: '%{x} s' }, nticks: Math.max(4, Math.floor(width / 90)) }),
       yaxis: axis(chart.y.title, chart.y.log
         ? { type: 'log', dtick: 1, tickformat: ',', range: logRange(chart), autorange: false }
-        : { rangemode: 'tozero', tickformat: ',', ...(chart.y.whole ? fewEvents(chart) : {}),
+        : { rangemode: chart.y.signed ? 'normal' : 'tozero', tickformat: ',', zeroline: Boolean(chart.y.signed), zerolinecolor: colour('quiet'), ...(chart.y.whole ? fewEvents(chart) : {}),
             ...(chart.y.top ? { range: [-0.02 * chart.y.top, 1.04 * chart.y.top], autorange: false } : {}) }) };
   };
 
@@ -341,14 +346,6 @@
 
   // Start: unpack plotly.js, then draw
 
-  const unpack = async () => {
-    if (!window.DecompressionStream) throw new Error('this browser has no DecompressionStream');
-    const packed = Uint8Array.from(atob(document.getElementById('plotly').textContent), (character) => character.charCodeAt(0));
-    const source = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
-    document.head.append(element('script', {}, source));
-    if (!window.Plotly) throw new Error('plotly.js did not start');
-  };
-
   const start = () => {
     const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
     const watcher = new IntersectionObserver((seen) => seen.filter((one) => one.isIntersecting).forEach((one) => {
@@ -366,9 +363,11 @@
     idle(rest);
   };
 
-  unpack().then(start, (error) => {
-    const alert = document.getElementById('alert');
-    alert.textContent = `The charts can't be drawn: ${error.message}. Their figures are listed below each chart; a browser of 2023 or later draws them.`;
-    alert.hidden = false;
-  });
-})();
+  document.head.append(element('script', {}, await unpack('plotly')));
+  if (!window.Plotly) throw new Error('plotly.js did not start');
+  start();
+})().catch((error) => {
+  const alert = document.getElementById('alert');
+  alert.textContent = `The charts can't be drawn: ${error.message}. The tables are whole; a browser of 2023 or later draws the charts.`;
+  alert.hidden = false;
+});

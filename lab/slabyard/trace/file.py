@@ -70,12 +70,13 @@ SCHEMA = pa.schema(
             ("migratetype", pa.int8()),
             ("owner", _TEXT),
             ("gfp_flags", _TEXT),
-            ("node", pa.int8()),
+            ("node", pa.int16()),
             ("accounted", pa.bool_()),
             ("call_site", _TEXT),
         )
     ]
 )
+STACK = pa.field("stack", _TEXT, nullable=False)  # a column of traces that were recorded with stacks
 
 
 @dataclass
@@ -146,6 +147,8 @@ class Metadata:
     kernel: str = ""
     arch: str = ""
     command: list[str] | None = None
+    capture: str = ""  # the file that was imported
+    cgroup: str = ""  # whose tasks alone were recorded
     recorded_at: str | None = None
     cpus: int = 1
     nodes: int = 1
@@ -164,6 +167,8 @@ class Metadata:
     implied_page_allocations: int = 0
     lost: int = 0
     unparsed_lines: int = 0
+    hidden_pointers: int = 0  # events without their object's address: (____ptrval____)
+    partial: list[str] = field(default_factory=list)  # what shows that the recorder left events out, a clause each
     truncated: bool = False
     reordered: int = 0
     late: int = 0
@@ -204,6 +209,12 @@ class Metadata:
         return any(self.events.get(KINDS[kind]) for kind in (PAGE_ALLOC, PAGE_FREE))
 
     @property
+    def has_objects(self) -> bool:
+        """Whether there are events of objects, with their addresses."""
+        events = sum(count for kind, count in self.events.items() if not kind.startswith("mm_page_"))
+        return events > self.hidden_pointers
+
+    @property
     def has_fallbacks(self) -> bool:
         """Whether fallbacks to another migrate type were recorded (with snapshots always); else their number is unknown."""
         return KINDS[EXTFRAG] in self.events or self.first_snapshot is not None
@@ -219,20 +230,37 @@ class Metadata:
 
     @property
     def incomplete(self) -> str | None:
-        """Why the trace is not the whole truth, in one clause; None when it is whole."""
+        """Why the trace is not the whole truth, every cause a clause; None when it is whole."""
+        return "; ".join([*self.partial, *self._damage(), *self._pointers()]) or None
+
+    def _damage(self) -> Iterator[str]:
         if self.lost:
-            return f"{events_lost(self.lost)} while it was recorded"
+            yield f"{events_lost(self.lost)} while it was recorded"
+        if self.cgroup:
+            yield f"it has what the tasks of the control group {self.cgroup} did, not what others freed of it"
         if self.truncated:
-            return "the capture is cut off at its end"
-        if self.unparsed_lines:
-            return f"{counted(self.unparsed_lines, 'line')} of the capture could not be read"
+            yield "the capture is cut off at its end"
+        if self.unparsed_lines > self.truncated:
+            yield f"{counted(self.unparsed_lines, 'line')} of the capture could not be read"
         if self.late * FEW_LATE > self.rows:
-            return f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
-        if any(count for kind, count in self.events.items() if kind.startswith("mm_page_")):
-            if self.direct_map.hashed:
-                return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
-            if self.pages_of_unknown_owner > FEW_PAGES:
-                return f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
+            yield f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
+
+    def _pointers(self) -> Iterator[str]:
+        if self.hidden_pointers:
+            hidden = counted(self.hidden_pointers, "event")
+            yield f"its pointers are hashed: {hidden} of early boot say (____ptrval____) in their place (boot with no_hash_pointers)"
+        elif not any(count for kind, count in self.events.items() if kind.startswith("mm_page_")):
+            return
+        elif self.direct_map.hashed:
+            yield "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
+        elif self.pages_of_unknown_owner > FEW_PAGES:
+            yield f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
+
+    @property
+    def doubt(self) -> str | None:
+        """What nothing in the capture could tell, in one clause, where nothing tells that it is incomplete."""
+        if self.source == "perf script" and not self.lost:
+            return "the text of perf script tells of lost events only where it was made with --show-lost-events"
         return None
 
 
@@ -312,7 +340,7 @@ class Trace:
             raise UserError(f"{path}: not a whole trace, column {missing[0]} is missing")
         for column in SCHEMA:
             found = self._file.schema_arrow.field(column.name).type
-            if column.type != _TEXT and found != column.type:
+            if column.type not in (_TEXT, found) and not (column.name == "node" and found == pa.int8()):  # as older versions wrote it
                 raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
 
     @property

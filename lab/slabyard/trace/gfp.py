@@ -3,8 +3,8 @@
 The kernel prints an allocation's flags with composite names first (`GFP_KERNEL|__GFP_ZERO`; linux/gfp_types.h and
 include/trace/events/mmflags.h say what each is made of). Before Linux 4.7 the underscores of `__GFP_ZERO` are not printed,
 which makes names mean two things only where it makes no difference here (`GFP_DMA`, `GFP_THISNODE`). What the kernel has no
-name for is a number at the end, and some tools print all flags as one: of a number only the bits count whose place never
-changed, those that say where memory may come from. Only what changes the behaviour of an allocator matters here:
+name for is a number at the end, and some tools print all flags as one. Most bits moved in Linux 5.0; a number with one of the two
+bits of reclaim that it brought is read by today's table. Only what changes the behaviour of an allocator matters here:
 
     __GFP_ZERO                                SY_ZERO
     __GFP_RECLAIMABLE, in GFP_TEMPORARY       SY_RECLAIMABLE (Linux before 4.14 has the latter)
@@ -44,6 +44,12 @@ _SLEEPS = {
     "GFP_TEMPORARY", "GFP_TRANSHUGE", "GFP_DIRECT_RECLAIM", "GFP_RECLAIM", "GFP_WAIT",
 }  # fmt: skip
 _NUMBERED = {0x1: DMA, 0x4: DMA32, 0x8: MOVABLE}
+_SINCE_5_0 = {**_NUMBERED, 0x10: RECLAIMABLE, 0x100: ZERO, 0x200000: THISNODE, 0x400000: ACCOUNT}
+_SINCE_4_4 = {**_NUMBERED, 0x10: RECLAIMABLE, 0x8000: ZERO, 0x40000: THISNODE, 0x100000: ACCOUNT}
+_BEFORE_4_4 = {**_NUMBERED, 0x8000: ZERO, 0x40000: THISNODE, 0x80000: RECLAIMABLE}
+_RECLAIM = 0xC00  # direct, by kswapd; before 5.0 these bits said to retry, or never to fail
+_DIRECT_RECLAIM, _HIGH_BIT, _IO_AND_FS = 0x400, 0x20, 0xC0
+_RECLAIM_4_4 = 0x200000  # from here on are the bits of reclaim of Linux 4.4 to 4.20
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 
 UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)  # as Linux numbers them
@@ -57,11 +63,21 @@ def flags_of(text: str) -> int:
     for name in names:
         flags |= _DIRECT.get(name, 0)
         if _NUMBER.fullmatch(name):
-            number = int(name, 16 if name[1:2] in ("x", "X") else 10)
-            flags |= sum(flag for bit, flag in _NUMBERED.items() if number & bit)
+            flags |= _of_number(int(name, 16 if name[1:2] in ("x", "X") else 10), len(names) == 1)
     if names & _HIGH and not names & _SLEEPS:
         flags |= HIGHATOMIC
     return flags
+
+
+def _of_number(number: int, whole: bool) -> int:
+    """Of all flags as a number (`whole`), or of what is left where the others have names."""
+    if not whole:
+        return sum(flag for bit, flag in _NUMBERED.items() if number & bit)
+    new = bool(number & _RECLAIM) or not (number >= 0x10000 or number & 0xD0)
+    table = _SINCE_5_0 if new else _SINCE_4_4 if number >= _RECLAIM_4_4 else _BEFORE_4_4
+    flags = sum(flag for bit, flag in table.items() if number & bit)
+    sleeps = number & (_DIRECT_RECLAIM if new else _IO_AND_FS)
+    return flags | (HIGHATOMIC if number & _HIGH_BIT and not sleeps else 0)
 
 
 def migrate_of(number: int) -> int:

@@ -13,9 +13,10 @@ from ..base.terminal import printable
 from .file import Trace
 
 _METADATA = (
-    "source", "kernel", "arch", "command", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order", "span_seconds", "rows", "events",
-    "unknown_events", "lost", "incomplete", "unparsed_lines", "reordered", "late", "null_frees", "failed_allocations", "unknown_frees",
-    "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations", "pages_of_unknown_owner",
+    "source", "kernel", "arch", "command", "capture", "cgroup", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order",
+    "span_seconds", "rows", "events", "unknown_events", "lost", "incomplete", "doubt", "unparsed_lines", "reordered", "late", "null_frees",
+    "failed_allocations", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations",
+    "pages_of_unknown_owner",
 )  # fmt: skip
 
 
@@ -61,6 +62,12 @@ _COUNTS = (
 SHOWN_CACHES = 15
 
 
+def _completeness(about: dict[str, Any]) -> str:
+    if about["incomplete"]:
+        return f"no: {about['incomplete']}"
+    return f"not known: {about['doubt']}" if about["doubt"] else "yes"
+
+
 def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> list[Table]:
     """The description as tables: the trace, its events, its caches, the busiest first, no more than `most_caches`; None: all."""
     command = " ".join(about["command"]) if about["command"] else "-"
@@ -72,7 +79,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         ["command", textwrap.fill(command, 66)],
         ["machine", f"{counted(about['cpus'], 'CPU')}, {counted(about['nodes'], 'node')}"],
         ["span", f"{about['span_seconds']:,.3f} s"],
-        ["complete", "yes" if not about["incomplete"] else textwrap.fill(f"no: {about['incomplete']}", 66)],
+        ["complete", textwrap.fill(_completeness(about), 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],
         ["snapshots", ", ".join(f"{one['name']} at {one['time'] / 1e9:,.3f} s" for one in about["snapshots"]) or "none"],
     ]

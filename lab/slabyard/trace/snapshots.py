@@ -10,7 +10,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..base.files import read_text_if_there
 
@@ -165,12 +164,6 @@ def parse_zoneinfo(text: str) -> list[Zone]:
         elif zones and len(words) == 2 and words[1].isdigit() and (words[0] == "start_pfn:" or (not in_lists and words[0] in keys)):
             setattr(zones[-1], keys[words[0]], int(words[1]))
     return sorted((zone for zone in zones if zone.managed), key=lambda zone: zone.start_pfn)
-
-
-def take(name: str, proc: Path = Path("/proc"), sys_slab: Path = Path("/sys/kernel/slab")) -> dict[str, Any]:
-    """The running kernel's figures now, in the form of the trace's metadata. Files that cannot be read are left out."""
-    files = {file: text for file in PROC_FILES if (text := read_text_if_there(proc / file)) is not None}
-    return {"name": name, "files": files, "slab_attributes": take_slab_attributes(sys_slab)}
 
 
 def take_slab_attributes(folder: Path) -> dict[str, dict[str, str]] | None:

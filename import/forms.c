@@ -1,0 +1,156 @@
+/*
+ * Lines of events that have no CPU in brackets with a time behind it. scan.c asks here about lines that it cannot read.
+ *
+ * Latency format, of tracefs's option `latency-format`, `trace-cmd report -l`, and the buffer that a kernel dumps when it crashes (each
+ * line of which may have the log's own time in front). The CPU is followed at once by the flags:
+ *
+ *       small.sh-1556      0.N... 35982us : kmem_cache_free: call_site=unlink_anon_vmas+0x81/0x1e0 ptr=...
+ *     [ 1786.276018]  cc1plus-1581     0..... 1786276018 us+: mm_page_alloc: page=ffffea000827ec40 pfn=0x209fb1 ...
+ *       small.sh-1556      0d..2  1786.276018: kmem_cache_free: ...
+ *
+ * The text that babeltrace makes of LTTng's events. Their names have `kmem_` in front, and fields blanks around the `=`:
+ *
+ *     [02:32:27.881636123] (+0.000000412) host kmem_kmalloc: { cpu_id = 1 }, { call_site = 0xFFFFFFFF812D5A2C, ptr = 0x..., ... }
+ *
+ * Both are read backwards from the event's name, because a task or host may be called anything.
+ */
+#include "import.h"
+#include "values.h"
+
+enum { LONGEST_LTTNG_LINE = 4096, LEAST_FLAGS = 4 };
+
+static bool is_name_character(char c)
+{
+	return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/* The first word of the line that is the name of one of our events with a colon behind; its event. EVENT_NAMES: there is none. */
+enum event_name find_event(const char *line, const char *end, struct word *name)
+{
+	for (const char *colon = line; colon < end && (colon = memchr(colon, ':', (size_t)(end - colon))) != NULL; colon++) {
+		const char *start = colon;
+		while (start > line && is_name_character(start[-1]))
+			start--;
+		for (unsigned prefix = 0; prefix <= 5; prefix += 5) { /* LTTng's `kmem_` */
+			if (prefix && !(colon - start > 5 && memcmp(start, "kmem_", 5) == 0))
+				continue;
+			*name = (struct word){start + prefix, colon};
+			enum event_name event = event_of(*name);
+			if (event < EVENT_MARK)
+				return event;
+		}
+	}
+	return EVENT_NAMES;
+}
+
+static const char *trim(const char *line, const char *end)
+{
+	while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return end;
+}
+
+static struct word last_word(const char *line, const char *end)
+{
+	struct word word = {NULL, trim(line, end)};
+	word.start = word.end;
+	while (word.start > line && word.start[-1] != ' ' && word.start[-1] != '\t')
+		word.start--;
+	return word;
+}
+
+/* `35982us :`, `35982 us+:` or `1786.276018:` before the event's name. What stands before it. */
+static const char *latency_time(const char *line, const char *end, uint64_t *time)
+{
+	uint64_t value;
+	end = trim(line, end);
+	if (end == line || *--end != ':')
+		return NULL;
+	end = trim(line, end);
+	if (end > line && strchr("+!#*@$", end[-1])) /* how long the step before took */
+		end = trim(line, end - 1);
+	bool micro = end - line > 2 && memcmp(end - 2, "us", 2) == 0;
+	struct word word = last_word(line, micro ? end - 2 : end);
+	if (micro ? !decimal(word, &value) || value > MAX_TIME / 1000 : !seconds(word, &value))
+		return NULL;
+	*time = TIME_ZERO + (micro ? value * 1000 : value);
+	return word.start;
+}
+
+static bool take_latency(struct scan *scan, struct record *record, enum event_name event, const char *line, struct word name, const char *end)
+{
+	uint64_t cpu;
+	const char *before = latency_time(line, name.start, &record->time);
+	if (!before)
+		return false;
+	struct word flags = last_word(line, before), digits = {flags.start, flags.start};
+	while (digits.end < flags.end && (unsigned char)(*digits.end - '0') <= 9)
+		digits.end++;
+	if (flags.end - digits.end < LEAST_FLAGS || !decimal(digits, &cpu) || cpu >= UINT16_MAX)
+		return false;
+	record->cpu = (uint16_t)cpu;
+	scan->tracefs = true;
+	return take_kmem(scan, record, event, name.end + 1, end);
+}
+
+/* The fields as `key=value` words. */
+static size_t plain_fields(const char *at, const char *end, char *to)
+{
+	size_t length = 0;
+	for (; at < end && length < LONGEST_LTTNG_LINE; at++) {
+		if (strchr("{},\"", *at))
+			continue;
+		if (end - at > 3 && memcmp(at, " = ", 3) == 0) {
+			to[length++] = '=';
+			at += 2;
+			continue;
+		}
+		to[length++] = *at;
+	}
+	return length;
+}
+
+/* `[02:32:27.881636123]`, with a date in it, or `[1786.276018123]`. */
+static bool lttng_time(const char *line, const char *end, uint64_t *time)
+{
+	uint64_t days = 0, ns;
+	const char *open = memchr(line, '[', (size_t)(end - line)), *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
+	if (!close)
+		return false;
+	struct word word = last_word(open + 1, close);
+	if (date((struct word){open + 1, word_end(open + 1, close)}, &days))
+		days *= DAY_SECONDS;
+	if (!time_of_day(word, &ns) && !seconds(word, &ns))
+		return false;
+	*time = TIME_ZERO + days * 1000000000 + ns;
+	return true;
+}
+
+static bool take_lttng(struct scan *scan, struct record *record, enum event_name event, const char *line, struct word name, const char *end)
+{
+	char fields[LONGEST_LTTNG_LINE];
+	size_t length;
+	uint64_t cpu;
+	if (!lttng_time(line, name.start, &record->time))
+		return false;
+	length = plain_fields(name.end + 1, end, fields);
+	static const char key[] = " cpu_id=";
+	for (size_t at = 0; at + sizeof key < length; at++)
+		if (memcmp(fields + at, key, sizeof key - 1) == 0) {
+			const char *start = fields + at + sizeof key - 1;
+			if (!decimal((struct word){start, word_end(start, fields + length)}, &cpu) || cpu >= UINT16_MAX)
+				return false;
+			record->cpu = (uint16_t)cpu;
+			return take_kmem(scan, record, event, fields, fields + length);
+		}
+	return false;
+}
+
+bool take_other_form(struct scan *scan, enum event_name event, const char *line, struct word name, const char *end)
+{
+	struct record record = empty_record(0);
+	if (take_latency(scan, &record, event, line, name, end))
+		return true;
+	record = empty_record(0);
+	return take_lttng(scan, &record, event, line, name, end);
+}

@@ -1,0 +1,91 @@
+"""What shows that a capture is a part of what happened.
+
+A replay of some processes' events, or of one event in hundreds, gives figures like any other, so what was left out must be told. perf
+keeps how it was called and each event's attributes (struct perf_event_attr) in its header, and prints both (`perf report
+--header-only`, `perf script --header`). tracefs and trace-cmd keep nothing; there the events themselves tell, where they contradict
+each other.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+OBJECT_EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free")
+NO_OBJECTS = f"it has no slab event ({', '.join(OBJECT_EVENTS)}), so there is nothing to replay"
+_PAIRS = ((("kmalloc", "kmalloc_node"), ("kfree",)), (("kmem_cache_alloc", "kmem_cache_alloc_node"), ("kmem_cache_free",)))
+_ENOUGH = 100  # events of one kind, of which some of the other kind would follow
+_MANY = 1000  # allocations, of which the share that is freed unseen is judged
+_OPTIONS = (
+    (("-p", "--pid", "-t", "--tid"), "it has the events of some processes alone (perf record -a records all)"),
+    (("-u", "--uid"), "it has the events of one user's processes alone (perf record -a records all)"),
+    (("-G", "--cgroup"), "it has the events of one cgroup alone"),
+    (("-C", "--cpu"), "it has the events of some CPUs alone"),
+    (("--filter",), "its events were filtered (--filter)"),
+)
+
+
+def of_header(text: str) -> list[str]:
+    """Causes in what perf prints of a recording, each a clause of its own; empty where it recorded all."""
+    causes = []
+    events = re.findall(r"^# event : name = kmem:(\w+),(.*)$", text, re.MULTILINE)
+    attributes = [attribute for _, attribute in events]
+    periods = {int(found[1]) for one in attributes if (found := re.search(r"sample_period, sample_freq \} = (\d+)", one))}
+    if any(re.search(r"\bfreq = 1\b", one) for one in attributes):
+        causes.append(f"perf sampled, {max(periods, default=0):,} events a second (record with -c 1 in place of -F)")
+    elif periods - {1}:
+        causes.append(f"perf recorded one event of {max(periods):,} (record with -c 1)")
+    line = re.search(r"^# cmdline : (.*)$", text, re.MULTILINE)
+    options = _options(line[1]) if line else []
+    if any("enable_on_exec = 1" in one for one in attributes) or "--per-thread" in options:
+        causes.append("it has the events of one command's processes alone (perf record -a records all)")
+    for names, cause in _OPTIONS:
+        if any(_is_option(option, names) for option in options):
+            causes.append(cause)
+    recorded = {name.removesuffix("_node") for name, _ in events}
+    missing = [name for name in OBJECT_EVENTS if name not in recorded]
+    if events and len(missing) == len(OBJECT_EVENTS):
+        causes.append(NO_OBJECTS)
+    elif events and missing:
+        causes.append(f"{_listed(missing)} {'was' if len(missing) == 1 else 'were'} not recorded")
+    return causes
+
+
+def of_counts(events: Mapping[str, int], implied_frees: int, implied_allocations: int) -> list[str]:
+    """Causes in how many events of each kind a capture has, and in how many it proves that it does not show."""
+    if not any(events.get(name) for pair in _PAIRS for names in pair for name in names):
+        return [NO_OBJECTS]
+    causes = []
+    for allocated, freed in _PAIRS:
+        allocations, frees = (sum(events.get(name, 0) for name in names) for names in (allocated, freed))
+        if allocations >= _ENOUGH and not frees:
+            causes.append(f"it has {allocations:,} {allocated[0]} and no {freed[0]}")
+        elif frees >= _ENOUGH and not allocations:
+            causes.append(f"it has {frees:,} {freed[0]} and no {allocated[0]}")
+    allocations, frees = (sum(events.get(name, 0) for pair in _PAIRS for name in pair[side]) for side in (0, 1))
+    if allocations >= _MANY and implied_frees * 2 > allocations:
+        causes.append(f"{implied_frees:,} of {allocations:,} allocations were freed unseen")
+    if frees >= _MANY and implied_allocations * 2 > frees:
+        causes.append(f"{implied_allocations:,} of {frees:,} frees are of objects that were allocated unseen")
+    return causes
+
+
+def _options(command_line: str) -> list[str]:
+    """perf's own options: up to `--`, without the program's path."""
+    try:
+        words = shlex.split(command_line)
+    except ValueError:
+        words = command_line.split()
+    return words[1 : words.index("--")] if "--" in words else words[1:]
+
+
+def _is_option(word: str, names: Iterable[str]) -> bool:
+    """`--pid=1` and `-p1` are options with their values."""
+    return any(word == name or word.startswith(f"{name}=" if name.startswith("--") else name) for name in names) and not (
+        word.startswith("--") and word.partition("=")[0] not in names
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

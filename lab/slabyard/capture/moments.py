@@ -1,0 +1,93 @@
+"""The kernel's own figures at a moment of a recording, read so that reading them hardly changes them.
+
+Opening a file of /proc or /sys costs slab memory: a dentry, an inode, a buffer for its text. The attributes of some 400 caches are
+thousands of files, more than a thousand pages of slabs. So
+
+- the attributes are read before tracing begins, twice: the first pass pays for the dentries and inodes, the second one reads;
+- the files of /proc are opened and read once before tracing begins. They stay open, each with its buffer, so that reading them
+  again allocates nothing;
+- slabinfo and meminfo are read first and together. The kernel keeps a part of meminfo's sums per CPU, up to some dozens of pages each;
+  reading vm.stat_refresh (root only) adds them up first.
+
+A moment's time is of the clock that perf is told to use, taken as soon as meminfo is read: what comes later in time is in the trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..trace import snapshots
+
+CLOCK = time.CLOCK_MONOTONIC
+FIRST = ("slabinfo", "meminfo")
+CACHES = Path("/sys/kernel/slab")
+_BLOCK = 1 << 20
+
+
+@dataclass
+class Moment:
+    """What the kernel said of itself, and when."""
+
+    name: str
+    time: int  # ns of CLOCK
+    files: dict[str, str]
+    attributes: dict[str, dict[str, str]] | None = None
+
+    def as_snapshot(self) -> dict[str, Any]:
+        """In the form of the trace's metadata."""
+        return {"name": self.name, "files": self.files, "slab_attributes": self.attributes}
+
+
+class Moments:
+    """The files of /proc, open as long as the context lasts. Those that cannot be read are left out."""
+
+    def __init__(self, stack: contextlib.ExitStack, proc: Path = Path("/proc")) -> None:
+        self._refresh = self._open(stack, proc / "sys" / "vm" / "stat_refresh")
+        others = [name for name in snapshots.PROC_FILES if name not in FIRST]
+        opened = {name: self._open(stack, proc / name) for name in (*FIRST, *others)}
+        self._files = {name: file for name, file in opened.items() if file is not None}
+        self.take("")
+
+    @staticmethod
+    def _open(stack: contextlib.ExitStack, path: Path) -> int | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        stack.callback(os.close, descriptor)
+        return descriptor
+
+    def take(self, name: str) -> Moment:
+        """The kernel's figures now."""
+        if self._refresh is not None:
+            with contextlib.suppress(OSError):
+                os.read(self._refresh, 1)
+        first = {file: text for file in FIRST if (text := self._read(file)) is not None}
+        now = time.clock_gettime_ns(CLOCK)
+        rest = {file: text for file in self._files if file not in FIRST and (text := self._read(file)) is not None}
+        return Moment(name, now, {file: text.decode(errors="replace") for file, text in {**first, **rest}.items()})
+
+    def _read(self, name: str) -> bytes | None:
+        """A file's text from its beginning; the kernel gives it in pieces."""
+        descriptor = self._files.get(name)
+        if descriptor is None:
+            return None
+        pieces = []
+        try:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            while piece := os.read(descriptor, _BLOCK):
+                pieces.append(piece)
+        except OSError:
+            return None
+        return b"".join(pieces)
+
+
+def attributes(folder: Path = CACHES) -> dict[str, dict[str, str]] | None:
+    """The attributes of all caches, read when their files are known to the kernel already."""
+    snapshots.take_slab_attributes(folder)
+    return snapshots.take_slab_attributes(folder)

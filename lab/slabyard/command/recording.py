@@ -1,0 +1,86 @@
+"""What `record` does, and `compare` with a command: a recording is made and becomes a trace.
+
+`record` ends with the status of its command, as `env` or `timeout` would. A status of its own it has only where the command's is 0: 3 for a
+trace that is not whole. How the recording goes is shown on a terminal only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..base.errors import UserError
+from ..base.files import check_outputs, whole_file
+from ..base.terminal import note
+from .verbs import report_trace
+
+if TYPE_CHECKING:
+    from ..capture.record import Plan
+
+TERMINAL_CLEAR = "\r\x1b[K"
+
+
+def record_command(options: argparse.Namespace) -> int:
+    from ..capture.record import Plan, check, check_machine
+
+    check_outputs((options.output,))
+    if options.command is not None or options.duration is None:
+        check(options.command or [])
+    else:
+        check_machine()
+    plan = Plan(options.command or (), options.duration, options.stacks, options.cgroup or "")
+    command, trace = record_to(plan, options.output)
+    return command or trace
+
+
+def record_for_compare(command: list[str], output: Path) -> None:
+    """Records a command, whose output must not mix with the comparison. KeyboardInterrupt where Ctrl-C has ended it."""
+    from ..capture.record import Plan
+
+    record_to(Plan(command, stdout=sys.stderr.fileno()), output, goes_on=True)
+
+
+def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int]:
+    """Carries out a plan into a trace; the command's status, and that of the trace. `goes_on`: a signal is not the end of it for us."""
+    from ..capture.importer import import_recording
+    from ..capture.record import record
+
+    if sys.stderr is not None and sys.stderr.isatty():
+        plan.progress = _show
+    with whole_file(output) as part, record(plan, part) as recording:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(TERMINAL_CLEAR)
+        if recording.interrupted:
+            note("stopped; what was recorded is kept")
+        metadata = import_recording(recording, part)
+    if recording.status:
+        note(f"{plan.command[0]} exited with status {recording.status}")
+    trace = report_trace(output, metadata)
+    if goes_on and recording.interrupted:
+        raise KeyboardInterrupt
+    return recording.status, trace
+
+
+def _show(seconds: float, written: int, buffers: int) -> None:
+    """One line, behind which the cursor returns to its beginning, so that what the command prints begins there."""
+    size = f"{written / 1e6:,.1f} MB written, at most {buffers / 1e6:,.0f} MB in buffers"
+    sys.stderr.write(f"\x1b[Krecording: {seconds:,.0f} s, {size}; Ctrl-C ends it\r")
+    sys.stderr.flush()
+
+
+def check_import(output: Path, capture: Path, force: bool) -> None:
+    """UserError where an import would overwrite a file that is no earlier import of the same capture."""
+    if force or not output.exists() or not output.is_file():
+        return
+    from ..trace.file import Trace
+
+    try:
+        with Trace(output) as trace:
+            made = trace.metadata.capture
+    except UserError:
+        made = ""
+    if made != capture.name:
+        raise UserError(f"{output}: is there, and was not made of {capture.name}; name another file, or overwrite it with --force")
+

@@ -1,0 +1,1 @@
+"""What the running kernel's caches do now: top."""
