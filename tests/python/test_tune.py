@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -211,6 +212,14 @@ def test_one_setting_alone_can_be_drawn_and_shown() -> None:
     default = made(100, 0, 0)
     found = found_with(default, default)
     assert plot.picture(found).startswith("<svg") and "Use slub as it is" in render(tables.tables(found), "text")
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
+def test_instructions_of_what_is_left_are_counted(busy: Path) -> None:
+    words = ["tune", busy, "--allocator", "slub", "--vary", "max_order=0,1", "--runs", "0", "--cost"]
+    found = json.loads(slabyard(*words, "--format", "json").stdout)
+    assert found["counted"]["slub"]["instructions"] > 10 and found["timed"] == {}
+    assert "instructions/op" in slabyard(*words).stdout
 
 
 # ---- What is missing ---------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def add(parent: Any, add_verb: AddVerb, machine: Callable[[argparse.ArgumentPars
     )  # fmt: skip
     verb.add_argument("--trials", type=count(1000000), default=TRIALS, metavar="N", help=f"most settings to try (default: {TRIALS})")
     verb.add_argument("--runs", type=count(1000, 0), default=6, metavar="N", help="timed runs of the settings that matter (default: 6)")
+    verb.add_argument("--cost", action="store_true", help="count the instructions of these too, by valgrind")
     verb.add_argument("--jobs", type=count(256), metavar="N", help="replays side by side (default: one for each CPU)")
     verb.add_argument("--plot", type=new_file, metavar="FILE.svg", help="draw memory against cost, with the frontier")
     machine(verb)
@@ -41,17 +42,20 @@ def add(parent: Any, add_verb: AddVerb, machine: Callable[[argparse.ArgumentPars
 
 
 def _tune(options: argparse.Namespace) -> int:
+    from ..replay import cost
     from ..replay.workload import Options
     from ..trace.file import Trace
     from ..tune import tables, tune
 
     check_outputs((options.plot,), (options.trace,))
+    if options.cost:
+        cost.check()
     settings = tune.check(options.allocator, options.vary, options.trials)
     machine = Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
     machine.check()
     with Trace(options.trace) as trace:
         incomplete = trace.metadata.incomplete
-    found = tune.tune(options.trace, machine, settings, options.trials, options.jobs, options.runs)
+    found = tune.tune(options.trace, machine, settings, options.trials, options.jobs, options.runs, options.cost)
     if options.plot is not None:
         from ..tune.plot import picture
 

@@ -23,9 +23,9 @@ LEGEND = (
     "seconds: the workload's time. CPU s: processor time of a user-mode kernel's",
     "process, without its programs. Medians, with their 95% intervals. start, peak:",
     "meminfo's Slab (slabs and large allocations) before the workload, and the most",
-    "seen, looking every 20 ms. grew: the peak less the start. kept: what was there a second after the",
-    "workload, less the start. events: blocks taken from another migrate type while it",
-    "ran (mm_page_alloc_extfrag).",
+    "seen, looking every 20 ms. grew: the peak less the start. kept: what was there a",
+    "second after the workload, less the start. events: blocks taken from another",
+    "migrate type while it ran (mm_page_alloc_extfrag).",
 )
 LEGEND_OF_COST = (
     "Counted by an emulator, for one allocation or free: instructions, of these on",

@@ -36,6 +36,7 @@ class Outcome:
     whole: bool  # whether that is every setting
     indices: list[Index] = field(default_factory=list)
     timed: dict[str, dict[str, Any]] = field(default_factory=dict)  # by spec
+    counted: dict[str, dict[str, Any]] = field(default_factory=dict)  # the `cost` group by spec
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -70,6 +71,7 @@ class Outcome:
             "commands": kernel_commands(self.best),
             "frontier": [_figures(one) for one in self.frontier],
             "timed": self.timed,
+            "counted": self.counted,
             "sobol": [asdict(one) for one in self.indices],
             "trials": [_figures(one) for one in self.trials],
             "notes": self.notes,

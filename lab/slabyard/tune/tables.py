@@ -15,8 +15,8 @@ PAGE_KIB = 4
 
 def tables(found: Outcome) -> list[Table]:
     out = [_frontier(found)]
-    if found.timed:
-        out.append(_times(found))
+    if found.timed or found.counted:
+        out.append(_finalists(found))
     if found.indices:
         out.append(_indices(found))
     out[-1].notes += _advice(found)
@@ -68,13 +68,20 @@ def _change(value: float, default: float, one: Trial, found: Outcome) -> str:
     return f" ({100 * (value / default - 1):+.1f}%)"
 
 
-def _times(found: Outcome) -> Table:
+def _finalists(found: Outcome) -> Table:
+    """What is left at the end, timed and counted as far as that was asked for."""
     rows: list[list[Cell]] = []
     for one in found.finalists():
         time = found.time(one)
         interval = "-" if time is None or time.low is None else f"{time.low:.1f}-{time.high:.1f}"
-        rows.append([one.spec, None if time is None else Figure(time.median, f"{time.median:.1f}"), interval])
-    return Table("Timed, interleaved: default, settings to use, least memory, least cost", ["allocator", "ns/op", "95%"], rows)
+        row: list[Cell] = [one.spec]
+        if found.timed:
+            row += [None if time is None else Figure(time.median, f"{time.median:.1f}"), interval]
+        if found.counted:
+            row.append(found.counted[one.spec]["instructions"])
+        rows.append(row)
+    columns = ["allocator", *(["ns/op", "95%"] if found.timed else []), *(["instructions/op"] if found.counted else [])]
+    return Table("Default, settings to use, least memory, least cost", columns, rows)
 
 
 def _indices(found: Outcome) -> Table:

@@ -31,7 +31,8 @@ def check(allocator: str, vary: Sequence[str], trials: int) -> Space:
     return found
 
 
-def tune(path: Path, options: Options, settings: Space, trials: int, jobs: int | None, runs: int) -> Outcome:
+def tune(path: Path, options: Options, settings: Space, trials: int, jobs: int | None, runs: int, counted: bool = False) -> Outcome:
+    """`counted`: the instructions of the settings that are left are counted; replay.cost.check must have been called."""
     with Workload(path, options) as workload, Progress(min(settings.size, trials)) as progress:
         progress.stage(f"{workload.name}: {'all' if settings.size <= trials else 'search of'} {settings.size:,} settings")
         whole = settings.size <= trials
@@ -58,8 +59,11 @@ def tune(path: Path, options: Options, settings: Space, trials: int, jobs: int |
         if all(one.refused is not None for one in done):
             raise UserError(f"every setting was refused: {done[0].refused}")
         outcome = Outcome(workload.name, workload.cpus, workload.start, settings, default, done, whole, indices, notes=notes)
-        specs = [one.spec for one in outcome.finalists()] if runs else []
-        progress.expect(len(specs) * runs)
-        samples = records.interleaved(specs, runs, 0, workload.name, progress, lambda spec, _: workload.timed(spec))
+        specs = [one.spec for one in outcome.finalists()]
+        progress.expect(len(specs) * (runs + counted))
+        for spec in specs if counted else ():
+            outcome.counted[spec] = workload.cost(spec)
+            progress.step(f"{workload.name}: {spec}, cost")
+        samples = records.interleaved(specs if runs else [], runs, 0, workload.name, progress, lambda spec, _: workload.timed(spec))
         outcome.timed = {spec: records.summarise(taken, {}) for spec, taken in samples.items()}
     return outcome
