@@ -20,12 +20,12 @@ from . import cost, run
 from .machine import Hardware, Plan
 
 LEGEND = (
-    "seconds: the workload's time, median with its 95% interval. CPU s: processor time",
-    "of a user-mode kernel's process, without its programs. start, peak: meminfo's Slab",
-    "(slabs and large allocations) before the workload, and the most seen, looking every",
-    "20 ms. grew: the peak less the start. kept: what was there a second after the",
-    "workload, less the start. events: blocks taken from another migrate type while it",
-    "ran (mm_page_alloc_extfrag).",
+    "seconds: the workload's time. CPU s: processor time of a user-mode kernel's",
+    "process, without its programs. Medians, with their 95% intervals. start, peak:",
+    "meminfo's Slab (slabs and large allocations) before the workload, and the most",
+    "seen, looking every 20 ms. grew: the peak less the start. kept: what was there a",
+    "second after the workload, less the start. events: blocks taken from another",
+    "migrate type while it ran (mm_page_alloc_extfrag).",
 )
 LEGEND_OF_COST = (
     "Counted by an emulator, for one allocation or free: instructions, of these on",
@@ -76,9 +76,8 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     first = group[0]["run"]
     unit, size = memory_unit(section)
     times = [name for name in ("seconds", "processor_seconds") if any(name in record["timed"] for record in group)]
-    shown = {"seconds": "seconds", "processor_seconds": "CPU s"}
-    of_time = [column for name in times for column in (shown[name], "95%")]
-    columns = ["allocator", *of_time, "start", "grew", "95%", "kept", "peak", "events"]
+    shown = {"seconds": "seconds", "processor_seconds": "CPU s"}  # the latter ranks, and has the interval
+    columns = ["allocator", *(shown[name] for name in times), "95%", "start", "grew", "95%", "kept", "peak", "events"]
     rows = [_row(record, times, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
@@ -117,20 +116,14 @@ def _row(record: Any, times: Sequence[str], page: float) -> list[Cell]:
     start, rise, stayed, peak = (Figure(value, f"{value:,.{decimals}f}") for value in memory)
     return [
         record["run"]["allocator"],
-        *(cell for name in times for cell in _time(timed.get(name), bounds.get(name))),
+        *(Figure(timed[name], f"{timed[name]:.3g}") for name in times),
+        "{:.3g}-{:.3g}".format(*bounds[times[-1]]) if times[-1] in bounds else "-",
         start,
         rise,
         around,
         stayed,
         peak,
         timed["fragmentation_events"],
-    ]
-
-
-def _time(seconds: float | None, bounds: Sequence[float] | None) -> list[Cell]:
-    return [
-        None if seconds is None else Figure(seconds, f"{seconds:.3g}"),
-        f"{bounds[0]:.3g}-{bounds[1]:.3g}" if bounds else "-",
     ]
 
 

@@ -50,7 +50,7 @@ end_of_calls
 echo 0 >/sys/kernel/tracing/tracing_on
 snapshot after
 after >/dev/null 2>&1
-grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
+[ "$OUT" = serial ] || grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
 	/sys/kernel/slab/*/hwcache_align /sys/kernel/slab/*/object_size /sys/kernel/slab/*/objs_per_slab /sys/kernel/slab/*/order \
 	/sys/kernel/slab/*/reclaim_account /sys/kernel/slab/*/slab_size /sys/kernel/slab/*/usersize >/run/attributes 2>/dev/null
 dmesg >/run/log
