@@ -215,9 +215,11 @@ $(VENV)/.slabyard: $(SOURCES) $(VENV)/.run $(CMAKE_STAMP)
 $(VENV)/.tools: $(VENV)/.made $(CMAKE_STAMP)
 	@touch $@
 
-$(VENV)/.test: requirements/test.lock $(VENV)/.made
+EXTRAS := requirements/tune.lock requirements/sweep.lock
+
+$(VENV)/.test: requirements/test.lock $(EXTRAS) $(VENV)/.made
 	@echo "Installing what the tests need"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
 	@touch $@
 
 $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
@@ -227,7 +229,7 @@ $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 
 lock: $(VENV)/.made
 	@$(PIP) install pip-tools==7.6.2
-	@for part in run cmake test lint; do \
+	@for part in run cmake tune sweep test lint; do \
 		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 			--no-header --no-annotate --strip-extras --allow-unsafe \
 			--output-file requirements/$$part.lock requirements/$$part.in || exit 1; \

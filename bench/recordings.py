@@ -25,8 +25,7 @@ WORKLOADS = ("hackbench", "find", "spike", "fileio", "build")
 PAGE_KIB = 4
 BEGIN, END = "<!-- recordings: made by bench/recordings.py -->", "<!-- end of recordings -->"
 COLUMNS = (
-    "workload", "events", "`Slab:` at start", "replay", "off by", "`Slab:` at end", "recorded", "off by", "replay", "off by",
-    "grew: recorded", "replay",
+    "workload", "events", "at start", "replay", "off by", "at end", "recorded", "off by", "replay", "off by", "grew", "replay",
 )  # fmt: skip
 
 

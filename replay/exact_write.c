@@ -460,6 +460,28 @@ static void write_zones(struct json *json, const struct exact *exact)
 	json_array_end(json);
 }
 
+static void write_scalars(struct json *json, const struct exact *exact, const struct point *end)
+{
+	write_events(json, exact);
+	write_memory(json, exact, end);
+	write_unused(json, exact, end);
+	write_pages(json, exact, end);
+	write_nodes(json, exact);
+	exact_write_pressure(json, exact);
+}
+
+void exact_write_scalars(struct json *json, struct exact *exact)
+{
+	struct point end;
+
+	exact_look(exact, &end);
+	json_object(json, NULL);
+	json_object(json, "exact");
+	write_scalars(json, exact, &end);
+	json_object_end(json);
+	json_object_end(json);
+}
+
 void exact_write(struct json *json, struct exact *exact)
 {
 	struct point end;
@@ -467,12 +489,7 @@ void exact_write(struct json *json, struct exact *exact)
 	exact_look(exact, &end);
 	json_object(json, NULL);
 	json_object(json, "exact");
-	write_events(json, exact);
-	write_memory(json, exact, &end);
-	write_unused(json, exact, &end);
-	write_pages(json, exact, &end);
-	write_nodes(json, exact);
-	exact_write_pressure(json, exact);
+	write_scalars(json, exact, &end);
 	write_snapshots(json, exact);
 	write_series(json, exact);
 	write_caches(json, exact, &end);

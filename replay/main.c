@@ -4,6 +4,7 @@
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost [--points N] [--log FILE]
  *                   [--memory BYTES] [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
+ *   slabyard-replay --scratch FILE --mode settings [--memory BYTES] [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --limits
@@ -14,7 +15,8 @@
  *
  * The lab starts it once for each allocator and reads the JSON on standard output; users rarely see it. Every run has a process to
  * itself (stage.c), so nothing of one allocator's memory, caches or clock reaches another one's figures. `cost` is for valgrind
- * (cost.c). `serve` runs the passes that standard input names, one a line, and answers each with one line.
+ * (cost.c). `serve` runs the passes that standard input names, one a line, and answers each with one line; `settings` runs the exact
+ * pass of each spec that it names (settings.c).
  *
  * Everything is computed before anything is printed. So standard output has whole results or nothing; a full disk is noticed. Exit
  * status: 0 done; 2 wrong usage or input, with one line on standard error.
@@ -88,6 +90,7 @@ static bool print_help(void)
 	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost|serve [--points N]\n"
 	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
+	     "slabyard-replay --scratch FILE --mode settings\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --limits\n"
@@ -168,14 +171,19 @@ static bool serves(const struct arguments *arguments)
 	return arguments->mode && strcmp(arguments->mode, "serve") == 0;
 }
 
+static bool takes_settings(const struct arguments *arguments)
+{
+	return arguments->mode && strcmp(arguments->mode, "settings") == 0;
+}
+
 static bool check_run(const struct arguments *arguments, struct pass_options *options, struct fault *fault)
 {
 	uint64_t points = DEFAULT_POINTS;
 
 	if (!arguments->scratch || !arguments->mode == !arguments->proc)
 		return refuse(fault, "give --scratch, and either --mode or --proc: see slabyard-replay --help");
-	if (arguments->mode && !serves(arguments) && pass_named(arguments->mode) > PASS_COST)
-		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency, cost or serve", arguments->mode);
+	if (arguments->mode && !serves(arguments) && !takes_settings(arguments) && pass_named(arguments->mode) > PASS_COST)
+		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency, cost, serve or settings", arguments->mode);
 	if (arguments->proc && (pass_named(arguments->proc) <= PASS_COST || pass_named(arguments->proc) == PASSES))
 		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo or slabinfo", arguments->proc);
 	if (arguments->cpus)
@@ -239,6 +247,19 @@ static bool replay(const struct arguments *arguments, const struct spec *spec, s
 	return good;
 }
 
+static bool replay_settings(const struct arguments *arguments, struct fault *fault)
+{
+	struct pass_options options = { 0 };
+	struct scratch scratch;
+	bool good;
+
+	if (!check_run(arguments, &options, fault) || !scratch_open(&scratch, arguments->scratch, fault))
+		return false;
+	good = settings_serve(&scratch, &options, fault);
+	scratch_close(&scratch);
+	return good;
+}
+
 static bool run(int count, char **words, struct fault *fault)
 {
 	struct arguments arguments = { 0 };
@@ -252,6 +273,9 @@ static bool run(int count, char **words, struct fault *fault)
 		return print_list(fault);
 	if (arguments.limits)
 		return print_limits(fault);
+	if (takes_settings(&arguments))
+		return arguments.allocator ? refuse(fault, "--mode settings reads its allocators from standard input")
+		                           : replay_settings(&arguments, fault);
 	if (!arguments.allocator)
 		return refuse(fault, "give --allocator: see slabyard-replay --help");
 	if (!spec_parse(&spec, arguments.allocator, fault))

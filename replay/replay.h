@@ -49,6 +49,9 @@ bool stage_run(struct stage *, enum pass, struct fault *);
 /* Runs the passes that standard input names, one a line, until it ends; each answer is one line. */
 bool stage_serve(struct stage *, struct fault *);
 
+/* Runs the exact pass of each setting that standard input names, a spec on each line; answers with its scalar measures. See settings.c. */
+bool settings_serve(const struct scratch *, const struct pass_options *, struct fault *);
+
 /* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See warm_up.c. */
 bool warm_up(struct stage *, struct fault *);
 

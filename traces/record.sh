@@ -22,6 +22,13 @@ record() {
 	mv "$work/$name.parquet" "$traces/$name.parquet"
 }
 
+# What else the machine does is in the traces as well, and takes their room.
+load=$(cut -d ' ' -f 1 /proc/loadavg)
+case $load in
+0.*) ;;
+*) echo "record.sh: the machine is busy (load $load); what others do will be in the traces" >&2 ;;
+esac
+
 fileio="sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"
 
 for trace in ${*:-hackbench find spike fileio build}; do

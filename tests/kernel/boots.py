@@ -3,8 +3,8 @@
 Every allocator, Linux's own and each policy of slabyard, boots to every workload, a memory hog among them, under user-mode Linux;
 every policy of slabyard also on four CPUs with two nodes, under QEMU. There is no trouble in any log, with the kernel's own checks on
 in both kernels of ours, and every invariant of the heap holds at the end. A whole-boot trace comes out complete, and its replay agrees
-with the kernel; the calls of a kernel on slabyard, made again, hold the same pages; a flame graph finds its functions; the benchmark
-inside the kernel comes to its end.
+with the kernel; the calls of a kernel on slabyard, made again, hold the same pages; a flame graph finds its functions; what a kernel executes
+is counted; the benchmark inside the kernel comes to its end.
 
 The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a processor.
 Tests for QEMU are one group, so that with several at a time (pytest -n) no two guests of four CPUs are in each other's way.
@@ -167,6 +167,21 @@ def test_the_trace_of_a_guest_has_its_whole_boot(allocator: str, tmp_path: Path)
     found = fidelity.measure(plan(allocator, "boot", "x86_64"), 64 << 20, tmp_path / "t.parquet")
     assert found.trouble == [] and found.incomplete is None
     assert found.events > 40_000 and abs(found.difference) < AGREES_GUEST
+
+
+@x86_64
+@pytest.mark.parametrize("allocator", [*LINUX[:1], *OURS[:1]])
+def test_what_a_kernel_executes_is_counted(allocator: str) -> None:
+    planned = plan(allocator, "hackbench -g 1 -l 20", "x86_64")
+    done, again = (run.count(planned, machine.Hardware(320 << 20)) for _ in range(2))
+    found = done.cost
+    assert found == again.cost
+    assert done.trouble == [] and found is not None and found["operations"] > 20_000
+    assert 20 < found["instructions"] < 2000 and 0 < found["ll_misses"] < found["l1_misses"] < 100
+    assert sum(part["instructions"] for part in found["parts"].values()) == pytest.approx(found["instructions"])
+    assert found["instructions"] * found["operations"] < 0.5 * found["kernel"]["instructions"]
+    assert {"kmem_cache_alloc_node", "kfree"} <= {one["name"] for one in found["functions"] if one["part"] == "fast"}
+    assert "asm_sysvec_apic_timer_interrupt" not in {one["name"] for one in found["functions"]}
 
 
 @x86_64

@@ -133,7 +133,8 @@ SIZES = "bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1 accounted=fals
     ("capture", "column", "value"),
     [
         (line(f"ptr=0xffff888100000040 {SIZES}"), "size", 56),
-        (line("ptr=0xffff888100000040 (-131387225767872) bytes_req=0x38 (56) bytes_alloc=0x40 (64) gfp_flags=0xcc0 (3264) node=0xffffffff (-1)"), "size", 56),
+        (line("ptr=0xffff888100000040 (-131387225767872) bytes_req=0x38 (56) bytes_alloc=0x40 (64) gfp_flags=0xcc0 (3264) "
+              "node=0xffffffff (-1)"), "size", 56),
         (line(f"ptr=18446612686686125120 {SIZES}"), "address", 18446612686686125120),
         (line(f"ptr=f3ff888100000040 {SIZES}"), "address", 0xFFFF888100000040),
         (line("ptr=ffff888100000040 bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=200 accounted=1"), "node", 200),
@@ -148,8 +149,8 @@ SIZES = "bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1 accounted=fals
         (line(f"ptr=ffff888100000040 {SIZES}", "<pre>a-1 [004] ..... 1.000012: ") + "</pre>", "cpu", 4),
         (line(f"ptr=ffff888100000040 {SIZES}", "\N{ZERO WIDTH NO-BREAK SPACE}a-1 [004] ..... 1.000012: "), "cpu", 4),
         (line(f"ptr=ffff888100000040 {SIZES}") + "\r\r", "cpu", 1),
-        ("[02:32:27.881636123] (+0.000000412) host kmem_kmalloc: { cpu_id = 6 }, { call_site = 0xFFFFFFFF812D5A2C, ptr = 0xFFFF888100000040, "
-         "bytes_req = 56, bytes_alloc = 64, gfp_flags = 3264 }", "cpu", 6),
+        ("[02:32:27.881636123] (+0.000000412) host kmem_kmalloc: { cpu_id = 6 }, { call_site = 0xFFFFFFFF812D5A2C, "
+         "ptr = 0xFFFF888100000040, bytes_req = 56, bytes_alloc = 64, gfp_flags = 3264 }", "cpu", 6),
         ("[1786.276018123] (+?.?????????) h kmem_cache_alloc: { cpu_id = 1 }, { call_site = 0xFFFFFFFF812D5A2C, name = \"dentry\", "
          "ptr = 0xFFFF888100000040, bytes_req = 192, bytes_alloc = 192, gfp_flags = 3264 }", "size", 192),
     ],
@@ -161,22 +162,30 @@ def test_every_form_of_a_line_and_of_its_values(tmp_path: Path, capture: str, co
 
 
 def test_times_before_zero_keep_their_distance(tmp_path: Path) -> None:
-    lines = [line(f"ptr=ffff8881000000{at}0 {SIZES}", f"a-1 [000] ..... {time}: ") for at, time in enumerate(("-0.000012", "-0.000002", "0.000008"))]
-    text(tmp_path, lines)
+    times = ("-0.000012", "-0.000002", "0.000008")
+    text(tmp_path, [line(f"ptr=ffff8881000000{at}0 {SIZES}", f"a-1 [000] ..... {time}: ") for at, time in enumerate(times)])
     assert pq.read_table(tmp_path / "t.parquet")["time"].to_pylist() == [0, 10_000, 20_000]
 
 
 @pytest.mark.parametrize(
     "other",
     ["", " => kmem_cache_alloc", "a-1 [001] ..... 1.0: <stack trace>", "a-1 [001] ..... 1.0: sys_read -> 0x10", "</pre></body>",
-     "a-1 [001] ..... 1.0: do_filp_open <-do_sys_openat2", "Call trace:", "\tmm/slub.c:4242", " 0)   0.541 us    |  kfree();", "[ 1786.2]  kfree+0x8c/0x2f0"],
+     "a-1 [001] ..... 1.0: do_filp_open <-do_sys_openat2", "Call trace:", "\tmm/slub.c:4242", " 0)   0.541 us    |  kfree();",
+     "[ 1786.2]  kfree+0x8c/0x2f0"],
 )  # fmt: skip
 def test_lines_without_an_event_of_ours_are_no_gap(tmp_path: Path, other: str) -> None:
     metadata = text(tmp_path, [line(f"ptr=ffff888100000040 {SIZES}"), other])
     assert (metadata.unparsed_lines, metadata.incomplete) == (0, None)
 
 
-@pytest.mark.parametrize("damaged", [line("ptr=ffff8881000 bytes_re"), "a-1 [001] ..... 1.000002: kfree: call_site=f+0x1", "kfree: call_site=f+0x1 ptr=ffff888100000040"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        line("ptr=ffff8881000 bytes_re"),
+        "a-1 [001] ..... 1.000002: kfree: call_site=f+0x1",
+        "kfree: call_site=f+0x1 ptr=ffff888100000040",
+    ],
+)
 def test_a_damaged_event_is_a_gap(tmp_path: Path, damaged: str) -> None:
     metadata = text(tmp_path, [line(f"ptr=ffff888100000040 {SIZES}"), damaged])
     assert (metadata.unparsed_lines, metadata.incomplete) == (1, "1 line of the capture could not be read")
@@ -205,7 +214,7 @@ def test_one_chance_pair_is_no_direct_map(tmp_path: Path) -> None:
         ({"kmalloc": 1000, "kfree": 900, "kmem_cache_alloc": 500, "kmem_cache_free": 400}, 100, None),
         ({"kmalloc": 1000, "kfree": 900, "kmem_cache_alloc": 500}, 0, "500 kmem_cache_alloc and no kmem_cache_free"),
         ({"kfree": 900}, 0, "900 kfree and no kmalloc"),
-        ({"kmalloc": 1000, "kfree": 400, "kmem_cache_alloc": 500, "kmem_cache_free": 100}, 800, "800 of 1,500 allocations were freed unseen"),
+        ({"kmalloc": 1000, "kfree": 400, "kmem_cache_alloc": 500, "kmem_cache_free": 100}, 800, "800 of 1,500 allocations were freed"),
         ({"mm_page_alloc": 5}, 0, "no slab event"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -19,7 +20,7 @@ from slabyard.base import stacks
 from slabyard.report import page as report
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
-from slabyard.kernels import bench, build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import bench, build, compare, cost, flame, guest, icicle, kinds, machine, run, source, tools, workloads
 from slabyard.base.terminal import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -139,6 +140,7 @@ def test_workloads_and_commands() -> None:
 
 def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
     done = run.once(plan)
+    assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
         "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "boot_seconds": 0.5, "held_pages_start": 1000,
         "held_pages_peak": 2000, "held_pages_end": 1100, "grew_pages_peak": 1000, "grew_pages_end": 100, "fragmentation_events": 2,
@@ -251,6 +253,26 @@ def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, mo
     assert (tmp_path / "trace.txt").stat().st_blocks == 0
 
 
+def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
+    tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
+    plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
+    settings = []
+    monkeypatch.setattr(guest, "archive", lambda job, given, samples: settings.append(given) or b"")
+    one = dataclasses.replace(plan, hardware=machine.Hardware(1 << 30), counts=True)
+    argv, accelerator = machine._qemu(one, tmp_path)
+    text = " ".join(argv)
+    assert accelerator == "tcg" and "-accel tcg,thread=single" in text and "-drive" not in text
+    assert f"-serial file:{tmp_path}/results" in text
+    assert f"-plugin /count.so,symbols={tmp_path}/symbols,counts={tmp_path}/counts" in text and "-icount" in text and "clock=vm" in text
+    assert (tmp_path / "symbols").read_text() == "0 -\nffffffff81000100 f\n"
+    several = " ".join(machine._qemu(dataclasses.replace(one, hardware=machine.Hardware(1 << 30, 4)), tmp_path)[0])
+    assert "thread=single" in several and "-icount" not in several
+    assert settings[0]["OUT"] == "serial" and int(settings[0]["PERIOD"]) > 10**6
+
+
 def test_streams_are_cut_and_split(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     text = "@@slabyard a/b\nline\n@@slabyard end\n"
@@ -310,7 +332,8 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: machine.Plan, monkeypa
     def once(one: machine.Plan) -> run.Run:
         order.append(one.spec.text)
         factor = 1 if one.spec.text == "slub" else 2
-        changed = {**figures, "seconds": figures["seconds"] * factor + len(order) / 1e4, "grew_pages_peak": 1000 // factor + len(order)}
+        changed = {**figures, "seconds": 9 - len(order) / 1e4, "processor_seconds": 0.25 * factor + len(order) / 1e4}
+        changed["grew_pages_peak"] = 1000 // factor + len(order)
         return run.Run(changed, {}, [], "native")
 
     monkeypatch.setattr(run, "once", once)
@@ -319,6 +342,7 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: machine.Plan, monkeypa
     assert order == ["slub", "slab"] * 7
     tables = compare.tables(found)
     assert "Slub is fastest" in " ".join(tables[0].notes) or "slub is fastest" in " ".join(tables[0].notes)
+    assert "0.251 s of processor time" in " ".join(tables[0].notes), "which other work on this machine lengthens least"
     assert "memory grows least under slab" in " ".join(tables[0].notes)
     assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1], "events are equal"
     assert len(compare.flat(found).rows[0]) == len(compare.flat(found).columns)
@@ -340,9 +364,30 @@ def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
     monkeypatch.setattr(run, "once", once)
     plans = [machine.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
-    assert table.title.endswith(f"slabs in {unit}") and table.columns[4] == "grew" and table.columns[7] == "peak"
-    assert table.cells()[0][4] == table.cells()[0][7] == peak
+    assert table.title.endswith(f"slabs in {unit}") and table.columns[6] == "grew" and table.columns[9] == "peak"
+    assert table.cells()[0][6] == table.cells()[0][9] == peak
     assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
+
+
+def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
+    monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
+    group = cost.group
+    monkeypatch.setattr(cost, "group", lambda text, names, cpus: group(counts, names, cpus))
+    monkeypatch.setattr(cost.Symbols, "of", lambda text, kind: cost.Symbols(["[unknown]", "kfree"], ""))
+    found = compare.compare([plan], 1, 0, Progress(2), plan.hardware)
+    assert found[0]["cost"]["operations"] == 4 and len(found[0]["kernel"]["trouble"]) == 2
+    shown = compare.tables(found)[1]
+    assert shown.cells()[0] == ["slub", "12.0", "10.0", "0.0", "0.0", "2.0", "0.750", "0.250", "32.43"]
+    functions = compare.details(found[0], False)[2]
+    assert functions.cells()[0] == ["kfree", "fast", "1.000", "10.000", "0.500", "0.250"]
+    flat = compare.flat(found)
+    assert dict(zip(flat.columns, flat.rows[0], strict=True))["cost_locks_instructions"] == 2
+
+
+def test_cost_is_counted_under_qemu_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cost"]) == 2
+    assert "--cost counts what a kernel executes under QEMU; give --arch x86_64 too" in capsys.readouterr().err
 
 
 def test_the_command_line(plan: machine.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -153,6 +153,8 @@ def test_snapshots_and_events_add_up(tmp_path: Path) -> None:
         assert trace.metadata.snapshots[0].time == 0
     assert curve.before * 4 == kib[0]
     assert abs(curve.end * 4 - kib[1]) <= 0.01 * kib[1]
+    about = json.loads(slabyard("info", tmp_path / "t.parquet", "--format", "json").stdout)
+    assert about["slab"] == {"start_kib": kib[0], "end_kib": kib[1], "recorded_end_kib": curve.end * 4}
 
 
 @live

@@ -24,18 +24,19 @@ def note(message: str) -> None:
 
 
 class Progress:
-    """Steps of a long job on standard error: a bar on a terminal, a line for each stage elsewhere."""
+    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, none if `quiet`."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
+    def __init__(self, total: int, quiet: bool = False) -> None:
+        self.total, self.done, self.quiet = total, 0, quiet
         self.bar: Any = None
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not quiet:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
             self.bar = Bar(
                 TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("left"), TimeRemainingColumn(),
                 console=Console(stderr=True), transient=True,
             )  # fmt: skip
             self.task = self.bar.add_task("", total=total)
@@ -65,5 +66,5 @@ class Progress:
         """A new stage begins."""
         if self.bar:
             self.bar.update(self.task, description=description)
-        else:
+        elif not self.quiet:
             note(description)

@@ -55,7 +55,8 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument(
         "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
     )
-    verb.add_argument("--caches", action="store_true", help="show all caches, not the largest alone")
+    verb.add_argument("--caches", action="store_true", help="show all caches and functions, not the largest alone")
+    _counted(verb)
     verb.add_argument(
         "-o", "--output", type=file, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
     )
@@ -71,6 +72,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
+    _counted(verb)
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     _booted(verb)
@@ -127,6 +129,13 @@ def _source(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
 
 
+def _counted(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--cost", action="store_true",
+        help="also count the kernel's instructions and cache misses, in one more boot, of one CPU without --cpus (--arch x86_64)",
+    )  # fmt: skip
+
+
 def _booted(verb: argparse.ArgumentParser) -> None:
     """The options of all verbs that boot kernels: of the machine, of the kernel, of the output."""
     verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
@@ -162,6 +171,19 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
     hardware.check(options.arch)
     tools.boot(options.arch)
     return hardware
+
+
+def _counting_machine(options: argparse.Namespace) -> machine.Hardware | None:
+    """The machine to count on, of one CPU where none is asked for; None: nothing is to be counted. UserError where it cannot be."""
+    from ..kernels import cost, machine
+
+    if not options.cost:
+        return None
+    if options.arch != "x86_64":
+        raise UserError("--cost counts what a kernel executes under QEMU; give --arch x86_64 too")
+    cost.check()
+    nodes = options.nodes or 1
+    return machine.Hardware(options.memory or machine.default_hardware(options.arch).memory, options.cpus or nodes, nodes, "tcg")
 
 
 def _specs(texts: Sequence[str] | None) -> list[kinds.Spec]:
@@ -223,6 +245,7 @@ def _run(options: argparse.Namespace) -> int:
 
     check_outputs((options.trace,))
     check_caches(options.caches, options.format)
+    counted_on = _counting_machine(options)
     if options.output is not None:
         check_folder(options.output)
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
@@ -231,7 +254,7 @@ def _run(options: argparse.Namespace) -> int:
     found: list[run.Run] = []
     trouble: list[str] = []
     incomplete = None
-    with Progress(options.runs + (options.trace is not None)) as progress:
+    with Progress(options.runs + (options.trace is not None) + options.cost) as progress:
         kernel = _kernel(options, spec, progress)
         plan = machine.Plan(spec, kernel, job, hardware, options.timeout)
         progress.stage(f"{job.name} on {spec.text}")
@@ -244,7 +267,11 @@ def _run(options: argparse.Namespace) -> int:
             incomplete = traced.metadata.incomplete
             trouble += traced.trouble
             note(f"{options.trace}: {traced.metadata.extent}")
-    record = run.record(plan, found)
+        costs = None
+        if counted_on is not None:
+            costs = run.count(plan, counted_on)
+            progress.step(f"{job.name} on {spec.text}: counted")
+    record = run.record(plan, found, costs)
     if options.output is not None:
         _write(found[-1], options.output)
     details = results(record, options.format, lambda one: compare.details(one, options.caches), lambda one: compare.flat([one]))
@@ -267,15 +294,16 @@ def _compare(options: argparse.Namespace) -> int:
     from ..kernels import compare, machine
 
     check_outputs((options.report, options.export_json))
+    counted_on = _counting_machine(options)
     specs, hardware = _specs(options.allocators), _machine(options)
     names = [options.workload] if options.workload else options.workloads.split(",")
     jobs = _jobs(names)
-    with Progress(len(specs) * len(jobs) * (options.warmup + options.runs)) as progress:
+    with Progress(len(specs) * len(jobs) * (options.warmup + options.runs + options.cost)) as progress:
         kernels = [_kernel(options, spec, progress) for spec in specs]
         plans = [
             machine.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
-        found = compare.compare(plans, options.runs, options.warmup, progress)
+        found = compare.compare(plans, options.runs, options.warmup, progress, counted_on)
     deliver(options, found, compare.tables, compare.flat, options.report)
     return _worst(found)
 

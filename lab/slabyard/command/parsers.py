@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
+from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
-from . import live_verbs, recording, verbs, who_verbs
 from .words import add_format, count, cpus, duration, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
@@ -24,7 +24,7 @@ exit status:
   1  a regression was found, where asked to look for one
   2  wrong usage or input
   3  done, but the trace is incomplete: events were lost; or a booted kernel's
-     log tells of trouble
+     log tells of trouble; or runs of a sweep failed
   4  a privilege or a tool is missing; the message says which, and how to get it
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
@@ -69,7 +69,9 @@ def parser() -> Parser:
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
-    for add in (_record, _top, _import, _info, _export, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
+    for add in (
+        _record, _top, _import, _info, _export, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
+    ):  # fmt: skip
         add(parent)
     return top
 
@@ -141,10 +143,13 @@ def _import(parent: Any) -> None:
 def _info(parent: Any) -> None:
     example = (
         "slabyard info t.parquet\n  slabyard info t.parquet --caches --call-sites --sort growth\n"
-        "  slabyard info t.parquet --pinned --to peak"
+        "  slabyard info t.parquet --pinned --to peak\n  slabyard info /proc/slabinfo"
     )
-    verb = add_verb(parent, "info", "what a trace holds, and who holds memory in it", verbs.describe_trace, example)
-    verb.add_argument("trace", type=file, metavar="T.parquet")
+    verb = add_verb(
+        parent, "info", "what a trace holds and who holds memory, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
+        "Of a file with several dumps the last is shown, with what grew since the first.",
+    )  # fmt: skip
+    verb.add_argument("trace", type=file, metavar="FILE")
     who_verbs.add_views(verb)
     add_format(verb)
 
@@ -205,9 +210,22 @@ def _compare(parent: Any) -> None:
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _costs(verb)
+    diff_verb.add_baseline(verb)
     _machine(verb)
     add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
+
+
+def _diff(parent: Any) -> None:
+    diff_verb.add(parent, add_verb)
+
+
+def _tune(parent: Any) -> None:
+    tune_verb.add(parent, add_verb, _machine)
+
+
+def _sweep(parent: Any) -> None:
+    sweep_verb.add(parent, add_verb)
 
 
 def _threads(parent: Any) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..capture.record import Plan
 
 TERMINAL_CLEAR = "\r\x1b[K"
+MOST_OFF = 0.005  # of the kernel's own count of slab memory
 
 
 def record_command(options: argparse.Namespace) -> int:
@@ -58,9 +59,23 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
     if recording.status:
         note(f"{plan.command[0]} exited with status {recording.status}")
     trace = report_trace(output, metadata)
+    if output.is_file():
+        _check_sums(output)
     if goes_on and recording.interrupted:
         raise KeyboardInterrupt
     return recording.status, trace
+
+
+def _check_sums(output: Path) -> None:
+    """Says so where the trace's pages and the kernel's own count of them differ by more than the recorder should make."""
+    from ..trace.file import Trace
+    from ..trace.info import slab_sums
+
+    with Trace(output) as trace:
+        sums = slab_sums(trace)
+    if sums and abs(sums["recorded_end_kib"] - sums["end_kib"]) > MOST_OFF * sums["end_kib"]:
+        told = f"{sums['end_kib']:,} KiB of slabs at the end by meminfo, {sums['recorded_end_kib']:,} by the trace"
+        note(f"{told}; what perf's own file took is not in the trace; a recording of less time has less of that")
 
 
 def _show(seconds: float, written: int, buffers: int) -> None:

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import programs
-from ..base.errors import DONE, INCOMPLETE, UserError
-from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
+from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
+from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
+from .diff_verb import Baseline, describe_dump
 from .who_verbs import show_views, wants_views
 from .words import check_caches
 
@@ -111,10 +112,18 @@ def import_capture(options: argparse.Namespace) -> int:
 
 
 def describe_trace(options: argparse.Namespace) -> int:
-    from ..trace import info
+    from ..trace import dumps, info
     from ..trace.file import Trace
 
-    if wants_views(options):
+    wanted = wants_views(options)
+    if options.trace.exists() and not options.trace.is_dir():
+        if found := dumps.read(options.trace):
+            if options.call_sites or options.tasks or options.pinned:
+                raise UserError(f"{options.trace}: a dump tells nothing of --call-sites, --tasks and --pinned; a trace does")
+            return describe_dump(options.trace, found, options)
+        if is_special(options.trace):  # what was read of it is gone
+            raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
+    if wanted:
         with Trace(options.trace) as trace:
             show_views(trace, options)
             return _completeness({str(options.trace): trace.metadata.incomplete})
@@ -241,10 +250,11 @@ def compare_allocators(options: argparse.Namespace) -> int:
     repeated = [path for at, path in enumerate(options.traces) if any(same_file(path, other) for other in options.traces[:at])]
     if repeated:
         raise UserError(f"{repeated[0]} is named twice")
-    check_outputs((options.report, options.export_json), options.traces)
-    plan = _plan(options)
+    inputs = [*options.traces, *([options.baseline] if options.baseline else [])]
+    check_outputs((options.report, options.export_json, options.junit), inputs)
+    plan, baseline = _plan(options), Baseline(options)
     if options.command is None:
-        return _compare_traces(options, plan, options.traces)
+        return _compare_traces(options, plan, options.traces, baseline)
     from ..capture.record import check
     from .recording import record_for_compare
 
@@ -253,7 +263,7 @@ def compare_allocators(options: argparse.Namespace) -> int:
     trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
     try:
         record_for_compare(options.command, trace)
-        status = _compare_traces(options, plan, [trace])
+        status = _compare_traces(options, plan, [trace], baseline)
     except BaseException:
         if trace.exists():
             note(f"what was recorded is kept: {trace}")
@@ -278,7 +288,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     return plan
 
 
-def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path]) -> int:
+def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path], baseline: Baseline) -> int:
     from ..report import comparison
     from ..results import compare
     from ..trace.file import Trace
@@ -289,21 +299,26 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
             incomplete[str(path)] = trace.metadata.incomplete
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
-    deliver(options, found, comparison.tables, comparison.flat, options.report)
-    return _completeness(incomplete)
+    whole = baseline.records is None or options.format in ("text", "md")  # of json and csv there can be one alone
+    deliver(options, found, comparison.tables, comparison.flat, options.report, whole)
+    if baseline.records is not None and whole:
+        _print("\n")
+    status = baseline.told(found)
+    return status if status == REGRESSION else _completeness(incomplete)
 
 
 def deliver(
     options: argparse.Namespace, found: list[Record], tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table],
-    report: Path | None = None,
+    report: Path | None = None, shown: bool = True,
 ) -> None:  # fmt: skip
-    """Prints result records, and writes those files of them that were asked for."""
+    """Prints result records where they are to be shown, and writes those files of them that were asked for."""
     export_json(options.export_json, found)
     if report:
         from ..report.page import write_report
 
         write_report(found, report)
-    _print(results(found, options.format, tables, flat))
+    if shown:
+        _print(results(found, options.format, tables, flat))
     if report:
         note(f"wrote {report}")
 

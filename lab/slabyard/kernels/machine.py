@@ -29,13 +29,14 @@ from pathlib import Path
 from ..base.errors import MISSING, UserError
 from ..base.files import read_text_if_there
 from ..trace.file import KINDS, SNAPSHOT
-from . import cache, guest, tools
+from . import cache, cost, guest, tools
 from .build import Kernel
 from .kinds import Spec
 from .workloads import Job
 
 FALLBACK = "mm_page_alloc_extfrag"
 PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
+NO_LOOK = 10**9  # milliseconds: while the kernel's instructions are counted, nobody looks
 SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself off any more
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
@@ -93,19 +94,23 @@ class Plan:
     prefix: Sequence[str] = ()  # what starts the kernel, as perf does
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
+    counts: bool = False  # what the kernel executes while the workload runs (cost.py)
 
 
 @dataclass
 class Outcome:
     """What a boot left: texts by name (`before/meminfo`, `log`, ...), the console, the text of the trace or of the calls, when the workload
-    began and ended (seconds of this machine's monotonic clock)."""
+    began and ended (seconds of this machine's monotonic clock), and how much processor time a user-mode kernel had used by then."""
 
     texts: dict[str, str]
     console: str
     trace: Path | None = None
     calls: Path | None = None
+    counts: str = ""  # of QEMU's plugin
     began: float = 0.0
     ended: float = 0.0
+    used_began: float = 0.0
+    used_ended: float = 0.0
     accelerator: str = ""
     stayed: bool = False  # the kernel had to be ended after it was done
 
@@ -124,13 +129,15 @@ def boot(what: Plan) -> Iterator[Outcome]:
         argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
         outcome = Outcome({}, "", accelerator=accelerator)
         _wait([*what.prefix, *argv], what, folder, outcome)
-        text = _results(folder / "results")
+        text = _results(folder / "results").replace("\r\n", "\n")  # a serial line's ends
         outcome.texts = split(text)
         if _NO_ROOM in outcome.console:
             raise UserError(f"no room for what the guest hands out in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
         if "end" not in outcome.texts:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
+        if what.counts:
+            outcome.counts = _results(folder / "counts")
         if what.trace is not None or what.calls:
             _cut(trace)
             outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
@@ -149,7 +156,7 @@ def command_line(what: Plan) -> list[str]:
 
 def _settings(what: Plan, out: str) -> dict[str, str]:
     trace = "calls" if what.calls else "none" if what.trace is None else "all"
-    return {"OUT": out, "TRACE": trace, "PERIOD": str(PERIOD)}
+    return {"OUT": out, "TRACE": trace, "PERIOD": str(NO_LOOK if what.counts else PERIOD)}
 
 
 def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
@@ -163,15 +170,16 @@ def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
 
 def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     qemu = tools.path_of(tools.QEMU, "a kernel for x86_64")
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "disk"), what.samples))
-    disks = {"results": 512 << 20, "trace.txt": 8 << 30}
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "serial" if what.counts else "disk"), what.samples))
+    disks = {} if what.counts else {"results": 512 << 20, "trace.txt": 8 << 30}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)
     hardware = what.hardware
-    accelerator = hardware.accelerator or ("kvm" if kvm() else "tcg")
+    accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
-    argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
+    argv = [qemu, "-machine", "q35", "-accel", "tcg,thread=single" if what.counts else accelerator]
+    argv += ["-cpu", "host" if accelerator == "kvm" else "max"]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
     for node in range(hardware.nodes):
@@ -182,6 +190,9 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
         argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe,werror=report"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
+    if what.counts:  # a disk answers when this machine gets to it, which no count may depend on
+        argv += ["-serial", f"file:{folder / 'results'}"]
+        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus)
     return argv, accelerator
 
 
@@ -213,7 +224,7 @@ def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> No
         selector.register(process.stdout, selectors.EVENT_READ)
         try:
             silence = 0
-            while (piece := _read(selector, process.stdout.fileno(), console, outcome)) != b"":
+            while (piece := _read(selector, process, console, outcome)) != b"":
                 silence = 0 if piece else silence + 1
                 if silence >= SILENCE and _DONE in console and not what.prefix:  # a prefix may have to write for longer
                     outcome.stayed = True
@@ -232,19 +243,27 @@ def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> No
             outcome.console = _text(console)
 
 
-def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray, outcome: Outcome) -> bytes | None:
+def _read(selector: selectors.BaseSelector, process: subprocess.Popen[bytes], console: bytearray, outcome: Outcome) -> bytes | None:
     """Reads what there is of the console: None after a second of silence, nothing at its end."""
     if not selector.select(timeout=1.0):
         return None
-    piece = os.read(descriptor, 1 << 16)
+    assert process.stdout is not None
+    piece = os.read(process.stdout.fileno(), 1 << 16)
     before = max(0, len(console) - 64)
     console += piece
     now = time.monotonic()
     if not outcome.began and console.find(_BEGINS, before) >= 0:
-        outcome.began = now
+        outcome.began, outcome.used_began = now, processor_time(process.pid)
     if not outcome.ended and console.find(_ENDS, before) >= 0:
-        outcome.ended = now
+        outcome.ended, outcome.used_ended = now, processor_time(process.pid)
     return piece
+
+
+def processor_time(process: int) -> float:
+    """Seconds of processor time that a process has used, without its children; 0 where it has ended."""
+    with contextlib.suppress(OSError):
+        return time.clock_gettime(~process << 3 | 2)  # the number of a process's clock, as clock_getres(2) builds it
+    return 0.0
 
 
 def _text(console: bytes | bytearray) -> str:

@@ -14,7 +14,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from ..capture.inputs import About
 from ..results import records
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT, Metadata
-from . import machine
-from .machine import Outcome, Plan
+from . import cost, machine
+from .machine import Hardware, Outcome, Plan
 
 PAGE_KB = 4
 WARNINGS = re.compile(
@@ -44,6 +44,7 @@ class Run:
     trouble: list[str]
     accelerator: str
     metadata: Metadata | None = None
+    cost: dict[str, Any] | None = None  # of a boot that counts
 
 
 def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:
@@ -54,6 +55,8 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
         found = Run(_figures(plan, outcome), outcome.texts, told, outcome.accelerator)
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
+        if plan.counts:
+            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names, plan.hardware.cpus)
         look(outcome)
     return found
 
@@ -74,6 +77,7 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "seconds": measured["elapsed_ns"] / 1e9,
         "user_seconds": measured["user_us"] / 1e6,
         "system_seconds": measured["system_us"] / 1e6,
+        **({"processor_seconds": outcome.used_ended - outcome.used_began} if plan.kernel.arch == "um" else {}),
         "boot_seconds": measured["up_ns"] / 1e9,
         "held_pages_start": start,
         "held_pages_peak": peak,
@@ -149,8 +153,13 @@ def attributes(text: str) -> dict[str, dict[str, str]]:
 # ---- Records -------------------------------------------------------------------------------------------------------------------
 
 
-def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
-    """The result record of the repetitions of one plan, the first of them not empty."""
+def count(plan: Plan, hardware: Hardware) -> Run:
+    """One boot whose instructions are counted: what its kernel executes is in `cost`."""
+    return once(replace(plan, hardware=hardware, counts=True))
+
+
+def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> records.Record:
+    """The result record of the repetitions of one plan, of which there is at least one; `counted`: of the boot that counted."""
     last = runs[-1]
     kernel = plan.kernel
     run = {
@@ -174,14 +183,15 @@ def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
         "key": kernel.key,
         **{name: kernel.about[name] for name in ("release", "source_ident", "compiler", "config_sha256", "debug", "outlined")},
         "parameters": list(plan.spec.parameters),
-        "trouble": [line for one in runs for line in one.trouble],
+        "trouble": [line for one in (*runs, *([counted] if counted else [])) for line in one.trouble],
         "output": last.texts.get("output", ""),
         "before": _files(last.texts, "before"),
         "after": _files(last.texts, "after"),
         "caches": caches(last.texts.get("after/slabinfo", "")),
     }
     timed = records.summarise([one.figures for one in runs], {})
-    return {**records.record(plan.spec.text, run, {}, timed), "kernel": of_kernel}
+    costs = {"cost": counted.cost} if counted else {}
+    return {**records.record(plan.spec.text, run, {}, timed), **costs, "kernel": of_kernel}
 
 
 def _files(texts: dict[str, str], when: str) -> dict[str, str]:

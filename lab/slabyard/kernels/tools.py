@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -126,8 +126,13 @@ def _links(library: str) -> bool:
 
 def compiler_version() -> str:
     """What the compiler says that it is, on one line: another compiler makes another kernel."""
+    return first_line([which("gcc") or "gcc", "--version"])
+
+
+def first_line(argv: Sequence[str]) -> str:
+    """The first line that a program prints; `unknown` where it fails."""
     try:
-        return subprocess.run([which("gcc") or "gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return "unknown"
 

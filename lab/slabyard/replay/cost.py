@@ -24,6 +24,7 @@ mallocs are not, as nobody knows of what files a library consists.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import hashlib
@@ -161,10 +162,9 @@ class Call:
 
 @dataclass
 class Profile:
-    """What callgrind tells of each object: costs by address, the symbol that each address is behind, and calls from there."""
+    """What callgrind tells of each object: costs by address, and calls from there."""
 
     costs: dict[str, dict[int, Sums]] = field(default_factory=lambda: defaultdict(dict))
-    symbols: dict[str, dict[int, tuple[str, str]]] = field(default_factory=lambda: defaultdict(dict))
     calls: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -172,7 +172,7 @@ def read(lines: Iterable[str]) -> Profile:
     """The profile of the lines of callgrind's file, whose names and positions are not compressed."""
     profile = Profile()
     columns: list[list[int]] = []
-    ours = theirs = file = symbol = called = ""
+    ours = theirs = called = ""
     target: int | None = None
     for line in lines:
         key, equals, value = line.partition("=")
@@ -183,17 +183,12 @@ def read(lines: Iterable[str]) -> Profile:
                 profile.calls[ours].append(Call(at, target, theirs or ours, called, tuple(cost)))
                 target, theirs, called = None, "", ""
                 continue
-            profile.symbols[ours][at] = (file, symbol)
             _add(profile.costs[ours].setdefault(at, [0] * len(FIGURES)), cost)
         elif not equals:
             if line.startswith("events:"):
                 columns = _columns(line.split()[1:])
         elif key == "ob":
             ours = value
-        elif key == "fl":
-            file = value
-        elif key == "fn":
-            symbol = value
         elif key == "cob":
             theirs = value
         elif key == "cfn":
@@ -251,31 +246,52 @@ def _source(place: str) -> str:
     return known[1] if known else path
 
 
+def symbols(program: str) -> dict[int, str]:
+    """Where the program's functions begin, in order."""
+    found = {}
+    for line in programs.run_under((), _tool("nm"), ["--defined-only", "--numeric-sort", program]).decode().splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in "tTwW":
+            found[int(words[0], 16)] = words[2]
+    return found
+
+
 class Code:
-    """What callgrind saw of the program's code: which part each address belongs to."""
+    """What callgrind saw of the program's code: which part each address belongs to.
+
+    A function is known by where it begins: callgrind's own names for it differ with the file that a line of it is from.
+    """
 
     def __init__(self, profile: Profile, program: str) -> None:
-        self._program, self._symbols = program, profile.symbols.get(program, {})
+        self._program = program
+        self._names = symbols(program)
+        self._begins = list(self._names)
         calls = [call for call in profile.calls.get(program, []) if call.object == program]
-        self.frames = frames(program, sorted({*self._symbols, *(call.at for call in calls), *(call.to for call in calls)}))
+        addresses = sorted({*profile.costs.get(program, {}), *(call.at for call in calls), *(call.to for call in calls)})
+        self.frames = frames(program, addresses)
         self._files = self._files_of_symbols()
         requests = {self._symbol(call.to) for call in calls if self.is_request(call.at)}
         policy = {self._symbol(call.to) for call in calls if self._symbol(call.at) in requests}
         self._first = requests | policy
 
-    def _symbol(self, address: int) -> tuple[str, str]:
-        return self._symbols.get(address, ("", ""))
+    def _symbol(self, address: int) -> int:
+        """Where the function of an address begins."""
+        place = bisect.bisect_right(self._begins, address)
+        return self._begins[place - 1] if place else 0
 
-    def _files_of_symbols(self) -> dict[tuple[str, str], str]:
-        """The source file that most of a symbol's code is from, as single lines of it may be another's."""
-        votes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for address, symbol in self._symbols.items():
-            votes[symbol].update(frame.file for frame in self.frames.get(address, [])[-1:])
+    def _name(self, address: int) -> str:
+        return self._names.get(self._symbol(address), "")
+
+    def _files_of_symbols(self) -> dict[int, str]:
+        """The source file that most of a function's code is from, as single lines of it may be another's."""
+        votes: dict[int, Counter[str]] = defaultdict(Counter)
+        for address, found in self.frames.items():
+            votes[self._symbol(address)].update(frame.file for frame in found[-1:])
         return {symbol: max(sorted(counted), key=lambda file: counted[file]) for symbol, counted in votes.items() if counted}
 
     def is_request(self, address: int) -> bool:
         """Whether it is the replay's own, and makes requests."""
-        return self._symbol(address)[1].partition(".")[0] == WATCHED[0]
+        return self._name(address).partition(".")[0] == WATCHED[0]
 
     def is_core(self, address: int) -> bool:
         return self._files.get(self._symbol(address), "").startswith("core/")
@@ -287,7 +303,7 @@ class Code:
     def frame(self, address: int) -> Frame:
         """The innermost function."""
         found = self.frames.get(address)
-        return found[0] if found else Frame(self._symbol(address)[1], self._files.get(self._symbol(address), ""))
+        return found[0] if found else Frame(self._name(address), self._files.get(self._symbol(address), ""))
 
     def part(self, address: int) -> str | None:
         """The part that an instruction of the core belongs to; None: not the core's."""

@@ -96,6 +96,11 @@ class Workload:
         self._folder.cleanup()
         self.trace.close()
 
+    def keep(self, most: int) -> None:
+        """Ends the oldest replays, so that one more makes no more than `most`. An allocator that is asked again is populated again."""
+        for spec in list(self._servers)[: max(0, len(self._servers) - most + 1)]:
+            self._servers.pop(spec).close()
+
     @contextlib.contextmanager
     def temporary_file(self) -> Iterator[Path]:
         """The name of a temporary file, which is deleted afterwards."""
@@ -219,6 +224,11 @@ class Workload:
             return "slub"
         lines = [line for one in taken for line in snapshots.parse_slabinfo(one.files.get("slabinfo", ""))]
         return ("slab" if any(line.limit for line in lines) else "slub") if lines else None
+
+    def settings(self) -> programs.Server:
+        """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
+        words = ["--scratch", str(self.scratch), "--mode", "settings", *(["--allow-failures"] if self.options.allow_failures else [])]
+        return programs.Server([programs.program(programs.REPLAY), *words])
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""

@@ -4,6 +4,7 @@ Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are
 fragmentation, the best first. Their three measures are here, and one that they had not:
 
 - time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
+  of a user-mode kernel the processor time of its process, which other processes do not lengthen;
 - cost: instructions of an operation, where they were counted;
 - memory: by how many pages the peak of slabs and large allocations is above the start. What a machine held before the workload is
   no fact of the workload, and is often nearly all of it; the sentence says how much it was;
@@ -87,8 +88,8 @@ def tie_of(measure: str) -> float:
 
 def time_name(series: Sequence[Series]) -> str:
     """The name of the time that these series are ranked by."""
-    per_operation = any(estimate(one.timed, "ns_per_operation") for one in series)
-    return "ns_per_operation" if per_operation else "seconds"
+    better = (name for name in ("ns_per_operation", "processor_seconds") if any(estimate(one.timed, name) for one in series))
+    return next(better, "seconds")
 
 
 def ranks(found: Sequence[Estimate | None], tie: float = 0) -> list[int | None]:
@@ -209,8 +210,10 @@ def time_clause(series: Sequence[Series]) -> str:
     at = standing(series, "time")
     if at is None:
         return ""
-    single = time_name(series) == "ns_per_operation"
+    name = time_name(series)
+    single = name == "ns_per_operation"
     best = f"{at.best:,.1f} ns an operation" if single else f"{at.best:,.3g} s"
+    best += " of processor time" if name == "processor_seconds" else ""
     worst = f"{at.worst:,.1f} ns" if single else f"{at.worst:,.3g} s"
     if at.count == 1:
         return f"{at.last} needs {best}"

@@ -58,6 +58,7 @@ class Plan:
     caches: bool = False
     pin: bool = False
     trace: Path | None = None
+    seed: int = 0  # of the first round
 
     def counts(self) -> list[int | None]:
         return list(self.threads) or [None]
@@ -114,7 +115,7 @@ def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None,
     argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
 
     def once(spec: str, turn: int) -> dict[str, Any]:
-        return _run(spec, [*argv, "--seed", str(turn)])
+        return _run(spec, [*argv, "--seed", str(plan.seed + turn)])
 
     samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, title, progress, once)
     found = []
@@ -150,7 +151,7 @@ def _record(
         "batch": plan.batch or described["batch"] or None,
         "caches": plan.caches,
         "pinned": plan.pin,
-        "seed": plan.warmup,
+        "seed": plan.seed + plan.warmup,
         "repetition": len(samples),
     }
     timed = records.summarise(scalars, sampled)

@@ -10,7 +10,8 @@ from typing import Any
 from ..base.files import sha256
 from ..base.table import Cell, Table, counted
 from ..base.terminal import printable
-from .file import Trace
+from .file import Trace, recorded_curve
+from .snapshots import parse_meminfo
 
 _METADATA = (
     "source", "kernel", "arch", "command", "capture", "cgroup", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order",
@@ -37,7 +38,19 @@ def describe(path: Path) -> dict[str, Any]:
                 {"name": one.name, "time": one.time, "files": sorted(one.files), "slab_attributes": len(one.slab_attributes or {})}
                 for one in metadata.snapshots
             ],
+            "slab": slab_sums(trace),
         }
+
+
+def slab_sums(trace: Trace) -> dict[str, int] | None:
+    """`Slab:` of meminfo at the first and at the last snapshot, in KiB, and what the trace has for the latter: the former with the pages
+    that were taken and less those given back. None where there are no two such snapshots, or no pages."""
+    metadata = trace.metadata
+    known = [parse_meminfo(one.files.get("meminfo", "")).get("Slab") for one in metadata.snapshots]
+    if len(known) < 2 or known[0] is None or known[-1] is None or not metadata.has_pages:
+        return None
+    held = recorded_curve(trace, with_older=True).snapshots[metadata.snapshots[-1].name]
+    return {"start_kib": known[0], "end_kib": known[-1], "recorded_end_kib": held * metadata.page_size >> 10}
 
 
 def _without(one: Any, *names: str) -> dict[str, Any]:
@@ -62,6 +75,14 @@ _COUNTS = (
 SHOWN_CACHES = 15
 
 
+def _slab_sums(sums: dict[str, int] | None) -> str:
+    if sums is None:
+        return "not known"
+    start, end, recorded = sums["start_kib"], sums["end_kib"], sums["recorded_end_kib"]
+    off = f"{100 * (recorded - end) / end:+.2f}%" if end else "-"
+    return f"{start:,} KiB by meminfo at the start, {end:,} at the end; {recorded:,} by the trace ({off})"
+
+
 def _completeness(about: dict[str, Any]) -> str:
     if about["incomplete"]:
         return f"no: {about['incomplete']}"
@@ -81,6 +102,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         ["span", f"{about['span_seconds']:,.3f} s"],
         ["complete", textwrap.fill(_completeness(about), 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],
+        ["slabs", textwrap.fill(_slab_sums(about["slab"]), 66)],
         ["snapshots", ", ".join(f"{one['name']} at {one['time'] / 1e9:,.3f} s" for one in about["snapshots"]) or "none"],
     ]
     rows: list[list[Cell]] = [[name, count] for name, count in about["events"].items()]

@@ -1,0 +1,232 @@
+"""A ledger: who holds how much memory, from a trace or a dump; and what changed from one ledger to another.
+
+Of a dump the holders are those in it (trace/dumps.py). Of a trace they are the caches (a kmalloc counts for its size class) and the call
+sites. Each holds what it allocated in the trace less what was freed of it: what grew. A free of an object older than the trace
+takes from its cache, where that is known, but from no call site, as nothing tells who allocated it.
+
+Names. What is one place in two kernels has one name only without what each build changes: the offset in a function, the line in a file.
+They are left out where the two are of different kernels, and what then has one name is added up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..base.errors import UserError
+from ..base.terminal import printable
+from ..trace import dumps
+from ..trace.dumps import Dump, Holder
+from ..trace.file import (
+    CACHE_ALLOC,
+    CACHE_FREE,
+    KFREE,
+    KINDS,
+    KMALLOC,
+    NO_CACHE,
+    NO_OBJECT,
+    OLDER,
+    ORIGINS,
+    Trace,
+    Vocabulary,
+    codes,
+    recorded_curve,
+)  # fmt: skip
+
+LARGEST_CLASS = 8192  # bytes of kmalloc; what is larger has pages of its own
+SAME_PLACES = 0.9  # of the places that two dumps share by name, from which on both are of one build
+
+
+@dataclass
+class Ledger:
+    """What one file says. `memory` is in bytes."""
+
+    path: Path
+    kind: str  # slabinfo, slabtop, oom, allocinfo or trace
+    sections: dict[str, list[Holder]]  # by what the holders are: cache, call site
+    memory: int | None
+    title: str
+    build: str = ""  # of the kernel; empty: unknown
+    incomplete: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def grew(self) -> bool:
+        """Whether its figures are what grew, not what there is."""
+        return self.kind == "trace"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One holder in both. None: it is not there."""
+
+    name: str
+    old: Holder | None
+    new: Holder | None
+
+    @property
+    def bytes(self) -> int:
+        """What it grew by."""
+        return (self.new.bytes if self.new else 0) - (self.old.bytes if self.old else 0)
+
+
+def of_dumps(path: Path, found: list[Dump]) -> Ledger:
+    """Of a file with several dumps the last one counts."""
+    last = found[-1]
+    notes = list(last.notes)
+    if len(found) > 1:
+        notes.append(f"{printable(path.name)} has {len(found)} dumps; the last one counts.")
+    if last.listed_of:
+        notes.append(f"{printable(path.name)} lists {len(last.holders)} of {last.listed_of} caches.")
+    title = f"{printable(path.name)} ({dumps.TITLES[last.kind]})"
+    return Ledger(path, last.kind, {last.what: last.holders}, last.bytes, title, notes=notes)
+
+
+def of_trace(path: Path) -> Ledger:
+    """One pass over the events, in bounded memory."""
+    with Trace(path) as trace:
+        metadata = trace.metadata
+        caches, sites = _grown(trace)
+        memory = None
+        if metadata.has_pages:
+            curve = recorded_curve(trace, with_older=True)
+            memory = (curve.peak - curve.before) * metadata.page_size
+    title = f"{printable(path.name)}: {metadata.extent}, kernel {metadata.kernel or 'unknown'}"
+    return Ledger(path, "trace", {"cache": caches, "call site": sites}, memory, title, metadata.kernel, metadata.incomplete)
+
+
+class _Sums:
+    """Bytes and objects by number, as many numbers as come."""
+
+    def __init__(self) -> None:
+        self.bytes, self.count, self.asked = (np.zeros(0, np.int64) for _ in range(3))
+
+    def add(self, numbers: np.ndarray, bytes_: np.ndarray, sign: int) -> None:
+        if not len(numbers):
+            return
+        room = int(numbers.max()) + 1 - len(self.bytes)
+        if room > 0:
+            self.bytes, self.count, self.asked = (np.pad(one, (0, room)) for one in (self.bytes, self.count, self.asked))
+        length = len(self.bytes)
+        self.bytes += sign * np.bincount(numbers, bytes_, length).astype(np.int64)
+        self.count += sign * np.bincount(numbers, minlength=length)
+        if sign > 0:
+            self.asked += np.bincount(numbers, minlength=length)
+
+    def holders(self, names: list[str]) -> list[Holder]:
+        """Those that were asked, or gave back. `room`: how often they were asked."""
+        return [
+            Holder(name, int(self.bytes[at]), int(self.count[at]), room=int(self.asked[at]))
+            for at, name in enumerate(names[: len(self.bytes)])
+            if self.asked[at] or self.count[at]
+        ]
+
+
+def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
+    """What the trace's caches and call sites hold at its end of what it has seen allocated."""
+    caches, classes, sites, names = _Sums(), _Sums(), _Sums(), Vocabulary()
+    site_of, size_of, class_of = (np.zeros(0, np.int64) for _ in range(3))  # by object, of its last allocation
+    sizes = np.asarray([one.object_size for one in trace.metadata.caches] or [0], np.int64)
+    for batch in trace.batches(["kind", "origin", "object", "size", "allocated", "cache", "call_site"]):
+        kind, site = codes(batch["kind"], KINDS), codes(batch["call_site"], names)
+        rows = np.flatnonzero(kind <= CACHE_FREE)
+        kind, site = kind[rows], site[rows].astype(np.int64)
+        older = codes(batch["origin"], ORIGINS)[rows] == OLDER
+        number, size, cache = (batch[name].to_numpy()[rows].astype(np.int64) for name in ("object", "size", "cache"))
+        allocates, frees = (kind == KMALLOC) | (kind == CACHE_ALLOC), (kind == KFREE) | (kind == CACHE_FREE)
+        cached = cache != NO_CACHE
+        size = np.where(older & cached, sizes[np.where(cached, cache, 0)], size)  # of what the trace has not seen asked for
+        class_ = _class_of(batch["allocated"].to_numpy()[rows].astype(np.int64))
+        for sign, which in ((1, allocates), (-1, frees)):
+            caches.add(cache[which & cached], size[which & cached], sign)
+        sites.add(site[allocates], size[allocates], 1)
+
+        # Who allocated what is freed: the event of the same object before it, here or in an earlier batch. Numbers are used again.
+        known = np.flatnonzero(~older & (number != NO_OBJECT))
+        room = int(number[known].max()) + 1 - len(site_of) if len(known) else 0
+        if room > 0:
+            site_of, size_of = np.pad(site_of, (0, room), constant_values=-1), np.pad(size_of, (0, room))
+            class_of = np.pad(class_of, (0, room))
+        order = known[np.argsort(number[known], kind="stable")]
+        first = np.flatnonzero(np.diff(number[order], prepend=-1))
+        before = np.concatenate([[-1], order[:-1]]) if len(order) else order
+        before[first] = -1
+        freed = frees[order]
+        at, from_ = order[freed], before[freed]
+        here = from_ >= 0
+        site_before = np.where(here, site[from_], site_of[number[at]])
+        size_before = np.where(here, size[from_], size_of[number[at]])
+        class_before = np.where(here, class_[from_], class_of[number[at]])
+        told = site_before >= 0
+        sites.add(site_before[told], size_before[told], -1)
+        plain = told & ~cached[at]
+        classes.add(class_before[plain], size_before[plain], -1)
+        classes.add(class_[allocates & ~cached], size[allocates & ~cached], 1)
+        last = order[np.append(first[1:] - 1, len(order) - 1)] if len(order) else order
+        kept = last[allocates[last]]
+        site_of[number[kept]], size_of[number[kept]], class_of[number[kept]] = site[kept], size[kept], class_[kept]
+    named = [one.name or f"(unnamed, {one.object_size} bytes)" for one in trace.metadata.caches]
+    kmalloc = [f"kmalloc-{size}" for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
+    return caches.holders(named) + classes.holders(kmalloc), sites.holders([text or "(unknown)" for text in names.texts])
+
+
+def _class_of(allocated: np.ndarray) -> np.ndarray:
+    return np.minimum(allocated, LARGEST_CLASS + 1)
+
+
+# ---- Two of them ---------------------------------------------------------------------------------------------------------------
+
+
+def changes(old: Ledger, new: Ledger) -> dict[str, list[Change]]:
+    """By section, every holder of either, those that grew most first. UserError where the two say nothing of the same things."""
+    found = {}
+    for what in old.sections:
+        if what not in new.sections:
+            continue
+        plain = _plain_names(what, old, new)
+        mine, others = _named(old.sections[what], plain), _named(new.sections[what], plain)
+        both = [Change(name, mine.get(name), others.get(name)) for name in dict.fromkeys([*mine, *others])]
+        found[what] = sorted(both, key=lambda one: (-abs(one.bytes), one.name))
+    if not found or old.grew != new.grew:
+        raise UserError(f"{old.path} is {_article(old.kind)}, {new.path} {_article(new.kind)}; give two of one kind")
+    return found
+
+
+def _article(kind: str) -> str:
+    return "a trace" if kind == "trace" else f"a dump of {dumps.TITLES[kind]}"
+
+
+def _plain_names(what: str, old: Ledger, new: Ledger) -> Callable[[str], str]:
+    """How names are compared."""
+    if what == "cache":
+        return str
+    if old.grew:
+        same = old.build == new.build and bool(old.build)
+        return str if same else lambda name: re.sub(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?", "", name)
+    mine, others = ({one.name for one in ledger.sections[what]} for ledger in (old, new))
+    if len(mine & others) >= SAME_PLACES * min(len(mine), len(others)):
+        return str
+    return lambda name: re.sub(r":\d+ ", " ", name, count=1)
+
+
+def _named(holders: list[Holder], plain: Callable[[str], str]) -> dict[str, Holder]:
+    """By name, holders of one name added up."""
+    found: dict[str, Holder] = {}
+    for one in holders:
+        name = plain(one.name)
+        if name not in found:
+            found[name] = Holder(name, one.bytes, one.count, one.size, one.room, one.used)
+            continue
+        sum_ = found[name]
+        sum_.bytes += one.bytes
+        sum_.count = _sum(sum_.count, one.count)
+        sum_.room, sum_.used = _sum(sum_.room, one.room), _sum(sum_.used, one.used)
+    return found
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

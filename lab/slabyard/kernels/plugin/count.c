@@ -1,0 +1,537 @@
+/*
+ * Counts what a kernel executes under QEMU: a plugin for qemu-system-x86_64.
+ *
+ *     -plugin count.so,symbols=FILE,counts=FILE
+ *
+ * A program of the guest says when counting begins and ends, by an instruction that does nothing: a long NOP with one of two
+ * displacements (MARK_BEGIN, MARK_END; guest_files/measure.c has them). Between the two, every instruction at a kernel's address
+ * counts for the function that it is in, and what it fetches, reads and writes goes through simulated caches (caches.h). What
+ * programs execute is not counted, and the caches see nothing of it.
+ *
+ * Beside its function, an instruction has a part, which says for whom the function works. `symbols` gives each function its role;
+ * a call of a function with a role begins a part, and its return ends that:
+ *
+ *     role                                part        begins
+ *     a, f   allocation, free             FAST        outside and in PAGES: an operation, which is counted
+ *     s      slow path                    SLOW        in FAST
+ *     u      upkeep of the allocator      SLOW        outside: what it does by itself, such as a periodic visit
+ *     p      page allocator               PAGES       in FAST and SLOW
+ *     l      locks                        LOCKS       in all of these
+ *     i, I   interrupts and exceptions    OUTSIDE     in all, up to their return
+ *     w      switch of tasks              OUTSIDE     for good: the new task was not within an operation, as a rule
+ *
+ * So a lock counts as LOCKS where the allocator takes it, and not at all where somebody else does. Calls and returns are followed by
+ * a stack of ours for each CPU: a block that ends in a call pushes the address behind it, a block behind a return pops down to its own
+ * address. A tail call therefore ends with its caller's return, as it should. Where a return finds nothing (a task switch has
+ * emptied the stack, a return that is none), the part stays OUTSIDE or as it was. Every instruction of a program empties the stack.
+ *
+ * To look at every access to memory makes an emulator some ten times slower. So until the begin mark and after the end mark the plugin
+ * looks for marks alone, in programs; at a mark it has QEMU translate everything anew.
+ *
+ * QEMU runs all CPUs in one thread here (-icount), so nothing is atomic. Instructions are counted one by one by code that QEMU puts
+ * in line; the number is charged to a function when the next block begins. So a block that a page fault leaves midway is charged
+ * for what it executed. An instruction that repeats itself (rep movs) counts once, as in a processor's own counters, and reads
+ * and writes all of it.
+ *
+ * `symbols` has a line for each function, by address: the address in hexadecimal, and its role, or `-`. The first line stands for
+ * what is below all others. `counts`, written when QEMU ends, has the operations, and a line for each function (its line in
+ * `symbols`, from 0) and part: calls, instructions, first-level misses, last-level misses. Without an end mark there is no file. Of several pairs of marks the first counts.
+ */
+#include "qemu.h"
+
+#include "caches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MARK_BEGIN 0x51ab0001u
+#define MARK_END   0x51ab0002u
+
+enum part { OUTSIDE, FAST, SLOW, PAGES, LOCKS, PARTS };
+enum ending { ELSEWHERE, IN_CALL, IN_RETURN, IN_INTERRUPT_RETURN };
+enum { MOST_FRAMES = 1024, LONGEST_PREFIXES = 15 };
+
+struct function {
+	uint64_t address;
+	char role;
+};
+
+/* What a function costs in one part. */
+struct cell {
+	uint64_t calls, executed, first_misses, last_misses;
+};
+
+/* A translated block of the kernel's. */
+struct block {
+	uint64_t address, end; /* the first behind it */
+	uint64_t last;         /* its last instruction */
+	unsigned function;
+	enum ending ending;
+	bool starts;           /* a function */
+	bool repeats;          /* its first instruction may, which QEMU executes as a block again and again */
+};
+
+struct frame {
+	uint64_t back;             /* where it returns to; 0: an interrupt */
+	const struct block *block; /* of an interrupt: what ran before it */
+	enum part part;            /* behind the return */
+};
+
+struct cpu {
+	const struct block *last; /* NULL: a program, or nothing yet */
+	enum part part;
+	unsigned depth;
+	struct frame frames[MOST_FRAMES];
+};
+
+EXPORTED int qemu_plugin_version = INTERFACE_VERSION;
+
+static struct function *functions;
+static size_t function_count;
+static struct cell (*cells)[PARTS]; /* by function */
+static struct cell nowhere, *charged_to = &nowhere;
+static struct cpu cpus[MOST_CPUS];
+static uint64_t executed, charged; /* instructions of the kernel: all, and those that a cell has already */
+static uint64_t allocations, frees;
+static bool counting, ended;
+static uint64_t plugin;
+static const char *counts_path;
+
+/* ---- Parts ------------------------------------------------------------------------------------------------------ */
+
+static void push(struct cpu *cpu, uint64_t back, const struct block *block)
+{
+	if (cpu->depth == MOST_FRAMES) { /* what is so deep returns to nothing any more */
+		memmove(cpu->frames, cpu->frames + MOST_FRAMES / 2, MOST_FRAMES / 2 * sizeof(*cpu->frames));
+		cpu->depth = MOST_FRAMES / 2;
+	}
+	cpu->frames[cpu->depth++] = (struct frame){ back, block, cpu->part };
+}
+
+static void pop_to(struct cpu *cpu, unsigned depth)
+{
+	cpu->depth = depth;
+	cpu->part = cpu->frames[depth].part;
+}
+
+/* A return has come to `address`. An interrupt's frames hide those of what it interrupted. */
+static void come_back(struct cpu *cpu, uint64_t address)
+{
+	for (unsigned depth = cpu->depth; depth-- && cpu->frames[depth].back;)
+		if (cpu->frames[depth].back == address) {
+			pop_to(cpu, depth);
+			return;
+		}
+	if (cpu->depth && cpu->frames[cpu->depth - 1].back)
+		pop_to(cpu, cpu->depth - 1);
+}
+
+/* An interrupt is over: what ran before it goes on. */
+static void resume(struct cpu *cpu)
+{
+	while (cpu->depth) {
+		pop_to(cpu, cpu->depth - 1);
+		if (!cpu->frames[cpu->depth].back) {
+			cpu->last = cpu->frames[cpu->depth].block;
+			return;
+		}
+	}
+	cpu->part = OUTSIDE; /* a system call's return to its program, or a new task */
+	cpu->last = NULL;
+}
+
+static void begin_operation(struct cpu *cpu, uint64_t *count)
+{
+	if (cpu->part != OUTSIDE && cpu->part != PAGES)
+		return;
+	++*count;
+	cpu->part = FAST;
+}
+
+static void enter(struct cpu *cpu, char role)
+{
+	switch (role) {
+	case 'a':
+		begin_operation(cpu, &allocations);
+		break;
+	case 'f':
+		begin_operation(cpu, &frees);
+		break;
+	case 's':
+		cpu->part = cpu->part == FAST ? SLOW : cpu->part;
+		break;
+	case 'u':
+		cpu->part = cpu->part == OUTSIDE ? SLOW : cpu->part;
+		break;
+	case 'p':
+		cpu->part = cpu->part == FAST || cpu->part == SLOW ? PAGES : cpu->part;
+		break;
+	case 'l':
+		cpu->part = cpu->part == OUTSIDE ? OUTSIDE : LOCKS;
+		break;
+	case 'w':
+		cpu->depth = 0;
+		cpu->part = OUTSIDE;
+		break;
+	default:
+		break;
+	}
+}
+
+/* What the block before has done to the stack. One that goes on within itself was left by a page fault. */
+static void follow(struct cpu *cpu, const struct block *block)
+{
+	const struct block *last = cpu->last;
+
+	while (last && last->ending == IN_INTERRUPT_RETURN) {
+		resume(cpu);
+		last = cpu->last;
+	}
+	if (!last || (block->address >= last->address && block->address < last->end))
+		return;
+	if (last->ending == IN_CALL)
+		push(cpu, last->end, NULL);
+	else if (last->ending == IN_RETURN)
+		come_back(cpu, block->address);
+}
+
+static char role_of(const struct block *block)
+{
+	return functions[block->function].role;
+}
+
+/* An interrupt of a device comes through a table of entries (I), each of which leads to the same function (i). */
+static bool interrupts(const struct cpu *cpu, const struct block *block)
+{
+	if (role_of(block) == 'I')
+		return true;
+	return role_of(block) == 'i' && block->starts && !(cpu->last && role_of(cpu->last) == 'I');
+}
+
+/* ---- Begin and end ----------------------------------------------------------------------------------------------- */
+
+static void translate(uint64_t id, struct qemu_plugin_tb *);
+static void write_counts(uint64_t id, void *unused);
+
+static void count_from_here(uint64_t id)
+{
+	counting = true;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+}
+
+static void count_no_more(uint64_t id)
+{
+	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+}
+
+/* ---- What runs -------------------------------------------------------------------------------------------------- */
+
+static void charge(void)
+{
+	charged_to->executed += executed - charged;
+	charged = executed;
+}
+
+static void count_misses(unsigned levels)
+{
+	charged_to->first_misses += levels > 0;
+	charged_to->last_misses += levels > 1;
+}
+
+static void kernel_block(unsigned number, void *its)
+{
+	const struct block *block = its;
+	struct cpu *cpu = &cpus[number];
+
+	if (!counting)
+		return;
+	charge();
+	if (block->repeats && cpu->last && cpu->last->last == block->address) {
+		charged++; /* that instruction once more: it has been counted */
+		cpu->last = block;
+		return;
+	}
+	if (interrupts(cpu, block)) {
+		push(cpu, 0, cpu->last);
+		cpu->part = OUTSIDE;
+	} else {
+		follow(cpu, block);
+		if (block->starts)
+			enter(cpu, role_of(block));
+	}
+	cpu->last = block;
+	charged_to = &cells[block->function][cpu->part];
+	charged_to->calls += block->starts;
+	for (uint64_t line = block->address >> LINE_SHIFT; line <= (block->end - 1) >> LINE_SHIFT; line++)
+		count_misses(misses_fetch(number, line));
+}
+
+static void program_block(unsigned number, void *unused)
+{
+	(void)unused;
+	if (!counting)
+		return;
+	charge();
+	charged_to = &nowhere;
+	cpus[number].last = NULL;
+	cpus[number].part = OUTSIDE;
+	cpus[number].depth = 0;
+}
+
+/* The kernel maps its memory in one piece, at its own addresses; a program's address means another page in each program. */
+static void kernel_access(unsigned number, uint32_t access, uint64_t address, void *unused)
+{
+	uint64_t last = address + ((uint64_t)1 << qemu_plugin_mem_size_shift(access)) - 1;
+	bool written = qemu_plugin_mem_is_store(access);
+
+	(void)unused;
+	if (!counting)
+		return;
+	if (!(address >> 63)) {
+		struct qemu_plugin_hwaddr *place = qemu_plugin_get_hwaddr(access, address);
+
+		if (!place || qemu_plugin_hwaddr_is_io(place))
+			return;
+		last -= address;
+		address = qemu_plugin_hwaddr_phys_addr(place);
+		last += address;
+	}
+	for (uint64_t line = address >> LINE_SHIFT; line <= last >> LINE_SHIFT; line++)
+		count_misses(misses_access(number, line, written));
+}
+
+static void begin(unsigned number, void *unused)
+{
+	(void)number;
+	(void)unused;
+	if (!counting && !ended)
+		qemu_plugin_reset(plugin, count_from_here);
+}
+
+static void end(unsigned number, void *unused)
+{
+	(void)number;
+	(void)unused;
+	if (!counting)
+		return;
+	charge();
+	counting = false;
+	ended = true;
+	qemu_plugin_reset(plugin, count_no_more);
+}
+
+/* ---- What is translated ----------------------------------------------------------------------------------------- */
+
+static unsigned function_at(uint64_t address)
+{
+	size_t low = 0, high = function_count;
+
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+
+		if (functions[middle].address <= address)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (unsigned)low;
+}
+
+/* An instruction without its prefixes; `repeats`: one of them was that of a repetition. */
+static const uint8_t *opcode(const uint8_t *byte, size_t size, bool *repeats)
+{
+	const uint8_t *stop = byte + (size > LONGEST_PREFIXES ? LONGEST_PREFIXES : size);
+
+	*repeats = false;
+	for (; byte < stop && (memchr("\x2e\x36\x3e\x26\x64\x65\x66\x67\xf0\xf2\xf3", *byte, 11) || (*byte & 0xf0) == 0x40); byte++)
+		*repeats |= *byte == 0xf2 || *byte == 0xf3;
+	return byte < stop ? byte : NULL;
+}
+
+static enum ending ending_of(const struct qemu_plugin_insn *instruction)
+{
+	const uint8_t *start = qemu_plugin_insn_data(instruction);
+	size_t size = qemu_plugin_insn_size(instruction);
+	bool repeats;
+	const uint8_t *byte = opcode(start, size, &repeats);
+	unsigned extension = byte && byte + 1 < start + size ? byte[1] >> 3 & 7 : 0;
+
+	if (!byte)
+		return ELSEWHERE;
+	switch (*byte) {
+	case 0xe8:
+		return IN_CALL;
+	case 0xff:
+		return extension == 2 || extension == 3 ? IN_CALL : ELSEWHERE;
+	case 0xc2: case 0xc3: case 0xca: case 0xcb:
+		return IN_RETURN;
+	case 0xcf:
+		return IN_INTERRUPT_RETURN;
+	default:
+		return ELSEWHERE;
+	}
+}
+
+/* A string instruction with a prefix of repetition. */
+static bool may_repeat(const struct qemu_plugin_insn *instruction)
+{
+	bool repeats;
+	const uint8_t *byte = opcode(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction), &repeats);
+
+	return byte && repeats && ((*byte >= 0x6c && *byte <= 0x6f) || (*byte >= 0xa4 && *byte <= 0xa7) || (*byte >= 0xaa && *byte <= 0xaf));
+}
+
+/* nopl DISPLACEMENT(%rax): the displacement, 0 for anything else. */
+static uint32_t mark_of(const struct qemu_plugin_insn *instruction)
+{
+	const uint8_t *byte = qemu_plugin_insn_data(instruction);
+
+	if (qemu_plugin_insn_size(instruction) != 7 || memcmp(byte, "\x0f\x1f\x80", 3))
+		return 0;
+	return (uint32_t)byte[3] | (uint32_t)byte[4] << 8 | (uint32_t)byte[5] << 16 | (uint32_t)byte[6] << 24;
+}
+
+static void look_for_marks(struct qemu_plugin_tb *translated)
+{
+	size_t count = qemu_plugin_tb_n_insns(translated);
+
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(translated, i);
+		uint32_t mark = mark_of(instruction);
+
+		if (mark == MARK_BEGIN || mark == MARK_END)
+			qemu_plugin_register_vcpu_insn_exec_cb(instruction, mark == MARK_BEGIN ? begin : end, NO_REGISTERS, NULL);
+	}
+}
+
+static void translate_kernel(struct qemu_plugin_tb *translated)
+{
+	size_t count = qemu_plugin_tb_n_insns(translated);
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(translated, count - 1);
+	struct block *block = malloc(sizeof(*block)); /* lives as long as QEMU: it does not say when a block goes */
+
+	if (!block)
+		abort();
+	block->address = qemu_plugin_tb_vaddr(translated);
+	block->last = qemu_plugin_insn_vaddr(last);
+	block->end = block->last + qemu_plugin_insn_size(last);
+	block->function = function_at(block->address);
+	block->ending = ending_of(last);
+	block->starts = block->address == functions[block->function].address;
+	block->repeats = may_repeat(qemu_plugin_tb_get_insn(translated, 0));
+	qemu_plugin_register_vcpu_tb_exec_cb(translated, kernel_block, NO_REGISTERS, block);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(translated, i);
+
+		qemu_plugin_register_vcpu_insn_exec_inline(instruction, ADD_U64, &executed, 1);
+		qemu_plugin_register_vcpu_mem_cb(instruction, kernel_access, NO_REGISTERS, READS_AND_WRITES, NULL);
+	}
+}
+
+static void translate(uint64_t id, struct qemu_plugin_tb *translated)
+{
+	(void)id;
+	if (qemu_plugin_tb_vaddr(translated) >> 63) {
+		translate_kernel(translated);
+		return;
+	}
+	qemu_plugin_register_vcpu_tb_exec_cb(translated, program_block, NO_REGISTERS, NULL);
+	look_for_marks(translated);
+}
+
+static void translate_before(uint64_t id, struct qemu_plugin_tb *translated)
+{
+	(void)id;
+	if (!(qemu_plugin_tb_vaddr(translated) >> 63))
+		look_for_marks(translated);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------ */
+
+static bool read_symbols(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	size_t room = 0;
+	uint64_t address;
+	char role;
+
+	if (!file)
+		return false;
+	while (fscanf(file, "%" SCNx64 " %c", &address, &role) == 2) {
+		if (function_count == room) {
+			struct function *more = realloc(functions, (room = 2 * room + 4096) * sizeof(*functions));
+
+			if (!more)
+				abort();
+			functions = more;
+		}
+		functions[function_count++] = (struct function){ address, role };
+	}
+	fclose(file);
+	cells = calloc(function_count ? function_count : 1, sizeof(*cells));
+	return cells && function_count;
+}
+
+static void write_counts(uint64_t id, void *unused)
+{
+	FILE *file;
+	bool failed;
+
+	(void)id;
+	(void)unused;
+	if (!ended)
+		return;
+	file = fopen(counts_path, "w");
+	if (!file) {
+		fprintf(stderr, "count: %s: %s\n", counts_path, strerror(errno));
+		return;
+	}
+	fprintf(file, "operations %" PRIu64 " %" PRIu64 "\n", allocations, frees);
+	for (size_t function = 0; function < function_count; function++)
+		for (unsigned part = 0; part < PARTS; part++) {
+			const struct cell *cell = &cells[function][part];
+
+			if (cell->executed || cell->first_misses)
+				fprintf(file, "%zu %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", function, part, cell->calls,
+				        cell->executed, cell->first_misses, cell->last_misses);
+		}
+	fputs("end\n", file);
+	failed = ferror(file);
+	if (fclose(file) || failed)
+		fprintf(stderr, "count: %s: cannot be written\n", counts_path);
+}
+
+static const char *value_of(const char *argument, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(argument, name, length) || argument[length] != '=' ? NULL : argument + length + 1;
+}
+
+EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *about, int count, char **arguments)
+{
+	const char *symbols = NULL;
+
+	for (int i = 0; i < count; i++) {
+		const char *value = value_of(arguments[i], "symbols");
+
+		symbols = value ? value : symbols;
+		value = value_of(arguments[i], "counts");
+		counts_path = value ? value : counts_path;
+	}
+	if (!symbols || !counts_path || !about->system_emulation || about->system.max_vcpus > MOST_CPUS) {
+		fputs("count: needs symbols=FILE and counts=FILE, and a machine of at most 16 CPUs\n", stderr);
+		return 1;
+	}
+	if (!read_symbols(symbols)) {
+		fprintf(stderr, "count: %s: has no symbols\n", symbols);
+		return 1;
+	}
+	cpu_count = (unsigned)about->system.max_vcpus;
+	plugin = id;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_before);
+	return 0;
+}
