@@ -146,7 +146,7 @@ def _info(parent: Any) -> None:
         "  slabyard info t.parquet --pinned --to peak\n  slabyard info /proc/slabinfo"
     )
     verb = add_verb(
-        parent, "info", "what a trace holds and who holds memory, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
+        parent, "info", "what a trace holds and who holds it, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
         "Of a file with several dumps the last is shown, with what grew since the first.",
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="FILE")
