@@ -180,6 +180,8 @@ def test_info_shows_who(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(slabyard("info", path, "--call-sites", "--format", "csv").stdout)))
     assert len(rows) > 5 and {"call_site", "module", "live_bytes"} <= set(rows[0])
     assert "t.parquet: has no column task" in complaint(slabyard("info", path, "--tasks"), 2)
+    (tmp_path / "slabinfo").write_text("slabinfo - version: 2.1\nx 1 1 8 512 1 : tunables 0 0 0 : slabdata 1 1 0\n")
+    assert "a dump tells nothing of" in complaint(slabyard("info", tmp_path / "slabinfo", "--pinned"), 2)
     assert "--from goes with" in complaint(slabyard("info", path, "--from", "middle"), 2)
     assert "marks of this trace are middle" in complaint(slabyard("info", path, "--caches", "--to", "end"), 2)
 

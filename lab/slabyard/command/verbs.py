@@ -115,12 +115,15 @@ def describe_trace(options: argparse.Namespace) -> int:
     from ..trace import dumps, info
     from ..trace.file import Trace
 
+    wanted = wants_views(options)
     if options.trace.exists() and not options.trace.is_dir():
         if found := dumps.read(options.trace):
+            if options.call_sites or options.tasks or options.pinned:
+                raise UserError(f"{options.trace}: a dump tells nothing of --call-sites, --tasks and --pinned; a trace does")
             return describe_dump(options.trace, found, options)
         if is_special(options.trace):  # what was read of it is gone
             raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
-    if wants_views(options):
+    if wanted:
         with Trace(options.trace) as trace:
             show_views(trace, options)
             return _completeness({str(options.trace): trace.metadata.incomplete})
