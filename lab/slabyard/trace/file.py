@@ -214,9 +214,9 @@ class Metadata:
 
     @property
     def has_objects(self) -> bool:
-        """Whether there are events of objects, with their addresses."""
+        """Whether there are events of objects, with their addresses, as far as an import has told."""
         events = sum(count for kind, count in self.events.items() if not kind.startswith("mm_page_"))
-        return events > self.hidden_pointers
+        return events > self.hidden_pointers or not (events or self.partial)
 
     @property
     def has_fallbacks(self) -> bool:
