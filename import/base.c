@@ -12,8 +12,8 @@
  *
  * A candidate that is a multiple of 512 MiB counts sixteenfold. One wrong candidate in 256 is such a multiple, and nearly every
  * right one (x86-64 moves the map by GiB). So a short capture needs one such vote. The winner must have a weight of two, and four
- * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, so each page frame has one
- * vote for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
+ * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, so each object has one vote
+ * for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
  *
  * Where the capture does not tell the page size it is guessed too: 4 KiB, and if that has no winner, 16 and 64 KiB (main.c). With
  * a wrong size a candidate depends on the frame number, so the votes spread. But the fewer pages 2 MiB have, the more pairs
@@ -46,13 +46,13 @@ enum {
 
 struct candidate {
 	uint64_t pages;  /* base / page size, modulo 2^64 / page size */
-	uint64_t places; /* a bit for each page frame that voted, by its hash */
+	uint64_t places; /* a bit for each object that voted, by its address's hash */
 	uint32_t votes;
 };
 
 struct recent {
 	struct {
-		uint64_t page; /* frame number of a run, or pointer / page size of an object */
+		uint64_t place; /* frame number of a run, or an object's address */
 		uint8_t order, age;
 	} entries[REMEMBERED];
 	unsigned next;
@@ -90,13 +90,13 @@ static void decrement_all(struct ballot *ballot)
 	free(old);
 }
 
-/* One page frame has one vote for a candidate, however often it is used again, until most bits of `places` are set. */
-static void vote(struct ballot *ballot, uint64_t pages, uint64_t pfn)
+/* One object has one vote for a candidate, however often it is used again, until most bits of `places` are set. */
+static void vote(struct ballot *ballot, uint64_t pages, uint64_t address)
 {
 	while (ballot->used > TABLE / 4 * 3)
 		decrement_all(ballot);
 	struct candidate *candidate = &ballot->table[slot_of(ballot->table, pages)];
-	uint64_t place = UINT64_C(1) << ((pfn * 0x9e3779b97f4a7c15u) >> 58);
+	uint64_t place = UINT64_C(1) << ((address * 0x9e3779b97f4a7c15u) >> 58);
 	if (!candidate->votes) {
 		ballot->used++;
 		*candidate = (struct candidate){.pages = pages};
@@ -105,21 +105,21 @@ static void vote(struct ballot *ballot, uint64_t pages, uint64_t pfn)
 	candidate->places |= place;
 }
 
-/* Votes for the candidate of an object's page and a run of 2^order pages that may hold it, if there is one. */
-static void consider(struct ballot *ballot, uint64_t page, uint64_t pfn, uint8_t order)
+/* Votes for the candidate of an object and a run of 2^order pages that may hold it, if there is one. */
+static void consider(struct ballot *ballot, uint64_t address, uint64_t pfn, uint8_t order)
 {
-	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = page - pfn, inside = distance % align;
+	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = (address >> ballot->shift) - pfn, inside = distance % align;
 	uint64_t run = (uint64_t)1 << order;
 	if (inside < run && run < align) /* a larger run fits any object, which proves nothing */
-		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), pfn);
+		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), address);
 }
 
-static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t page)
+static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t address)
 {
 	for (unsigned i = 0; i < REMEMBERED; i++)
 		if (runs->entries[i].age) {
 			runs->entries[i].age--;
-			consider(ballot, page, runs->entries[i].page, runs->entries[i].order);
+			consider(ballot, address, runs->entries[i].place, runs->entries[i].order);
 		}
 }
 
@@ -128,14 +128,14 @@ static void run_of_objects(struct ballot *ballot, struct recent *objects, uint64
 	for (unsigned i = 0; i < REMEMBERED; i++)
 		if (objects->entries[i].age) {
 			objects->entries[i].age--;
-			consider(ballot, objects->entries[i].page, pfn, order);
+			consider(ballot, objects->entries[i].place, pfn, order);
 		}
 }
 
-static void remember(struct recent *recent, uint64_t page, uint8_t order)
+static void remember(struct recent *recent, uint64_t place, uint8_t order)
 {
 	recent->next = (recent->next + 1) % REMEMBERED;
-	recent->entries[recent->next].page = page;
+	recent->entries[recent->next].place = place;
 	recent->entries[recent->next].order = order;
 	recent->entries[recent->next].age = FRESH;
 }
@@ -192,9 +192,9 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 		else if (record->kind == PAGE_FREE)
 			run_of_objects(&ballot, &cpu->objects, record->address, record->order);
 		else if (is_alloc(record->kind))
-			object_of_runs(&ballot, &cpu->runs, record->address >> shift);
+			object_of_runs(&ballot, &cpu->runs, record->address);
 		else if (is_object(record->kind))
-			remember(&cpu->objects, record->address >> shift, 0);
+			remember(&cpu->objects, record->address, 0);
 	}
 	elect(&ballot, base);
 	base->shift = shift;

@@ -192,7 +192,7 @@ def test_a_damaged_event_is_a_gap(tmp_path: Path, damaged: str) -> None:
 
 
 def test_one_chance_pair_is_no_direct_map(tmp_path: Path) -> None:
-    """An object and a page that agree by chance prove nothing, however often both are used again."""
+    """An object and a page that agree by chance prove little, however often both are used again."""
     lines = []
     for turn in range(570):
         clock = f"a-1 [000] ..... {turn + 1}.00000"

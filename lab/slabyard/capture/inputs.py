@@ -81,6 +81,8 @@ class About:
         if self.command is None and " -- " in found.get("cmdline", ""):
             self.command = found["cmdline"].partition(" -- ")[2].split()
         self.has_stacks = self.has_stacks or re.search(r"^# event : .*sample_type = [A-Z|]*\bCALLCHAIN\b", text, re.MULTILINE) is not None
+        if self.window:  # our own recording: what it leaves out is known
+            return
         self.partial += [cause for cause in evidence.of_header(text) if cause not in self.partial]
 
 
