@@ -94,7 +94,7 @@ def _pinned_table(found: dict[str, Any], lines: int) -> Table:
     ]
     in_use = 100 * about["object_bytes"] / about["slab_bytes"] if about["slab_bytes"] else 100
     notes = [
-        f"{counted(about['slabs'], 'slab')} of this trace hold {_kib(about['slab_bytes']):,} KiB, of which objects use {in_use:.0f}%; "
+        f"Objects use {in_use:.0f}% of {_kib(about['slab_bytes']):,} KiB in {counted(about['slabs'], 'slab')} of this trace; "
         f"{about['empty_slabs']:,} more hold no object that it knows. {counted(about['objects_outside'], 'object')} "
         "in slabs older than the trace are not in this table.",
         "pinned: free room of slabs that these objects keep from being given back. alone: pages of slabs with no other objects.",
