@@ -492,7 +492,7 @@ def test_what_is_larger_than_any_block_fails_and_is_counted(tmp_path: Path, poli
         (["--allocator", "slbu"], "did you mean slub?"),
         (["--allocator", "slub:max_ordr=1"], "did you mean max_order?"),
         (["--allocator", "slub", "--mode", "exact"], "give --scratch"),
-        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency, cost or serve"),
+        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency, cost, serve or settings"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "/nonexistent"], "cannot open /nonexistent"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "x", "--points", "7"], "200 to 65536"),
         (["--allocator"], "needs a value"),
