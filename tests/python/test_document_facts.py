@@ -39,7 +39,10 @@ CODE = {".c", ".h", ".hpp", ".cc"}
 # Names of Linux and of the system that no source of ours has.
 FOREIGN = {"split_page", "CONFIG_EXPERT", "MEMCG_KMEM", "SLUB_DEBUG", "MCL_CURRENT", "MCL_FUTURE", "RLIMIT_MEMLOCK"}
 # Options of other programs.
-OTHERS_OPTIONS = {"--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--header", "--once", "--switch-output", "--threads", "--strict", "--prefix"}
+OTHERS_OPTIONS = {
+    "--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--header", "--once", "--switch-output", "--threads",
+    "--strict", "--prefix",
+}  # fmt: skip
 
 
 def relative(path: Path) -> str:

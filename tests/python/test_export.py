@@ -44,8 +44,8 @@ def test_pprof(tmp_path: Path) -> None:
     assert sum(sample.value[3] for sample in profile.sample) == live_bytes()
     functions = {one.id: texts[one.name] for one in profile.function}
     locations = {one.id: functions[one.line[0].function_id] for one in profile.location}
-    stacks = {tuple(locations[place] for place in sample.location_id): sample for sample in profile.sample}
-    tasks = [sample for stack, sample in stacks.items() if stack[:2] == ("[task_struct]", "copy_process")]  # innermost first
+    stacks = [(tuple(locations[place] for place in sample.location_id), sample) for sample in profile.sample]
+    tasks = [sample for stack, sample in stacks if stack[:2] == ("[task_struct]", "copy_process")]  # innermost first
     assert sum(task.value[0] for task in tasks) == 256 and {texts[task.label[0].str] for task in tasks} == {"task_struct"}
     assert {one.mapping_id for one in profile.location} <= {one.id for one in profile.mapping}
 
@@ -54,7 +54,8 @@ def test_folded_and_speedscope(tmp_path: Path) -> None:
     lines = exported("folded", tmp_path / "t.folded").read_text().splitlines()
     weights = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
     assert sum(weights.values()) == live_bytes()
-    assert sum(bytes_ for stack, bytes_ in weights.items() if stack.endswith("copy_process;[task_struct]")) == of_task_struct("live_bytes")
+    of_tasks = sum(weight for stack, weight in weights.items() if stack.endswith("copy_process;[task_struct]"))
+    assert of_tasks == of_task_struct("live_bytes")
     pinned = exported("folded", tmp_path / "p.folded", "--weight", "pinned", "--to", "peak").read_text()
     assert "[task_struct]" in pinned and pinned != exported("folded", tmp_path / "q.folded", "--weight", "pinned").read_text()
     whole = json.loads(exported("speedscope", tmp_path / "t.json").read_text())

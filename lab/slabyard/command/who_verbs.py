@@ -47,7 +47,7 @@ def add_export(parent: Any, add_verb: Callable[..., argparse.ArgumentParser]) ->
     verb = add_verb(
         parent, "export", "who holds memory in a trace, for other tools", export_trace,
         "slabyard export t.parquet --format pprof -o t.pb.gz\n"
-        "  slabyard export t.parquet --format folded --weight pinned --to peak -o t.folded",
+        "  slabyard export t.parquet --format folded --weight pinned --to peak -o t.txt",
         "Profiles of memory by stack or call site and cache; counters over time for Perfetto; tables as CSV and Parquet.",
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="T.parquet")
