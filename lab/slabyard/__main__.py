@@ -2,6 +2,10 @@
 
 Loading the program takes a moment, in which a signal finds nothing to tidy up: it ends us at once, with the line and the status that
 main gives it later. Once main is done all is said and written, and a signal changes neither.
+
+pyarrow loads pandas, where that is installed, at the first array that it makes, which takes a second, and a signal that comes in that
+second is lost: it becomes an exception that pyarrow ignores. The command has no use for pandas, so it is kept out of its process
+(slabyard/tune lets it in again).
 """
 
 import os
@@ -11,8 +15,18 @@ import sys
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class _KeepsOutPandas:
+    """First among the finders of modules."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
 def main() -> int:
     """Runs the command line; the exit status."""
+    sys.meta_path.insert(0, _KeepsOutPandas)
     try:
         from .command.cli import main as run
     except ModuleNotFoundError as error:

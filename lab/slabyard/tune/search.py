@@ -10,6 +10,7 @@ draws Saltelli's sample of the settings and computes both. A setting that is in 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,7 @@ def search(trials: Trials, count: int) -> None:
 
 
 def has_salib() -> bool:
+    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__name__", "") != "_KeepsOutPandas"]  # SALib uses it
     try:
         import SALib  # noqa: F401
     except ImportError:
