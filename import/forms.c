@@ -43,16 +43,9 @@ enum event_name find_event(const char *line, const char *end, struct word *name)
 	return EVENT_NAMES;
 }
 
-static const char *trim(const char *line, const char *end)
-{
-	while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	return end;
-}
-
 static struct word last_word(const char *line, const char *end)
 {
-	struct word word = {NULL, trim(line, end)};
+	struct word word = {NULL, back_over_blanks(line, end)};
 	word.start = word.end;
 	while (word.start > line && word.start[-1] != ' ' && word.start[-1] != '\t')
 		word.start--;
@@ -63,12 +56,12 @@ static struct word last_word(const char *line, const char *end)
 static const char *latency_time(const char *line, const char *end, uint64_t *time)
 {
 	uint64_t value;
-	end = trim(line, end);
+	end = back_over_blanks(line, end);
 	if (end == line || *--end != ':')
 		return NULL;
-	end = trim(line, end);
+	end = back_over_blanks(line, end);
 	if (end > line && strchr("+!#*@$", end[-1])) /* how long the step before took */
-		end = trim(line, end - 1);
+		end = back_over_blanks(line, end - 1);
 	bool micro = end - line > 2 && memcmp(end - 2, "us", 2) == 0;
 	struct word word = last_word(line, micro ? end - 2 : end);
 	if (micro ? !decimal(word, &value) || value > MAX_TIME / 1000 : !seconds(word, &value))
@@ -84,7 +77,7 @@ static bool take_latency(struct scan *scan, struct record *record, enum event_na
 	if (!before)
 		return false;
 	struct word flags = last_word(line, before), digits = {flags.start, flags.start};
-	while (digits.end < flags.end && (unsigned char)(*digits.end - '0') <= 9)
+	while (digits.end < flags.end && is_digit(*digits.end))
 		digits.end++;
 	if (flags.end - digits.end < LEAST_FLAGS || !decimal(digits, &cpu) || cpu >= UINT16_MAX)
 		return false;

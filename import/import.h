@@ -160,12 +160,15 @@ struct scan {
 	char stack[8192]; /* of the record that waits; from stack_at on */
 	size_t stack_at;
 	struct texts texts;
+	struct flags {
+		bool reclaimable, movable, accounted;
+	} *flags; /* by number in texts.gfp */
+	uint32_t flag_count, flag_room;
 	uint64_t events[EVENT_NAMES];
 	struct interner unknown;     /* names of other events */
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
 	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
-	uint64_t other_lines; /* that have nothing of an event of ours */
 	uint64_t hidden; /* events whose pointer is not printed at all */
 	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
 	uint64_t tick_ns; /* of such a time's unit */
@@ -242,7 +245,7 @@ struct record *capture_next(struct capture *); /* NULL at the end; valid until t
 
 struct base {
 	bool known;
-	bool hashed;      /* the pointers look hashed; false once a base explains them */
+	bool hashed;      /* the pointers are hashed: there is no base */
 	unsigned shift;   /* the page size is 1 << shift */
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 };

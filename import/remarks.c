@@ -12,10 +12,10 @@ static uint64_t number_in(const char *at, const char *end, uint64_t otherwise)
 {
 	struct word digits;
 	uint64_t value;
-	while (at < end && (*at < '0' || *at > '9'))
+	while (at < end && !is_digit(*at))
 		at++;
 	digits.start = digits.end = at;
-	while (digits.end < end && *digits.end >= '0' && *digits.end <= '9')
+	while (digits.end < end && is_digit(*digits.end))
 		digits.end++;
 	return decimal(digits, &value) ? value : otherwise;
 }

@@ -130,9 +130,7 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 /* The value of a key with nothing behind it: the padded NULL that may follow, or nothing. */
 static struct word padded_null(const char *at, const char *end)
 {
-	struct word next;
-	next.start = skip_blanks(at, end);
-	next.end = word_end(next.start, end);
+	struct word next = next_word(at, end);
 	return is_null(next) ? next : (struct word){at, at};
 }
 
@@ -155,12 +153,13 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 		} else if (*start == '[' && at[-1] == ']' && at - start > 2 && fields->call_site.start && !fields->module.start) {
 			fields->module = (struct word){start, at};
 		} else if (*start == '(' && at[-1] == ')' && at - start > 2 && !is_null((struct word){start, at}) && start[1] != '-' &&
-		           (unsigned char)(start[1] - '0') > 9)
+		           !is_digit(start[1]))
 			fields->symbol = (struct word){start + 1, at - 1};
 	}
 }
 
-/* A call site as `function+0x2a`, or `function+0x2a [module]`: without the function's length, which tracefs prints, and a symbol if there is one, not an address. */
+/* A call site as `function+0x2a`, or `function+0x2a [module]`: without the function's length, which tracefs prints, and a symbol if
+ * there is one, not an address. */
 static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 {
 	struct word site = fields->call_site;
@@ -183,15 +182,6 @@ static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 		site = (struct word){both, both + length};
 	}
 	return intern(&scan->texts.call_sites, site.start ? site.start : "", (size_t)(site.end - site.start));
-}
-
-/* Text 0 is the empty one; `(nil)` is how no flags at all print. */
-static uint16_t flags_text(struct scan *scan, struct word word)
-{
-	if (word.start == word.end || *word.start == '(')
-		return 0;
-	uint32_t number = intern(&scan->texts.gfp, word.start, (size_t)(word.end - word.start));
-	return number == NONE ? 0 : (uint16_t)number;
 }
 
 static uint16_t name_text(struct scan *scan, struct word word)
@@ -218,14 +208,10 @@ static bool contains(struct word word, const char *text, size_t length)
 enum { RECLAIM_BITS = 0xc00, ACCOUNT_BIT = 0x400000, RECLAIMABLE_BIT = 0x10, MOVABLE_BIT = 0x8 };
 enum { OLD_RECLAIM = 0x200000, OLD_ACCOUNT_BIT = 0x100000, OLDEST_RECLAIMABLE_BIT = 0x80000, OLD_BITS = 0x10000, OLD_SLEEP_BITS = 0xd0 };
 
-struct flags {
-	bool reclaimable, movable, accounted;
-};
-
 static bool flags_number(struct word word, struct flags *flags)
 {
 	uint64_t bits;
-	if (word.start == word.end || (unsigned char)(*word.start - '0') > 9 || !number(word, &bits))
+	if (word.start == word.end || !is_digit(*word.start) || !number(word, &bits))
 		return false;
 	bool today = bits & RECLAIM_BITS || !(bits >= OLD_BITS || bits & OLD_SLEEP_BITS), oldest = !today && bits < OLD_RECLAIM;
 	*flags = (struct flags){
@@ -248,15 +234,29 @@ static struct flags flags_of(struct word gfp)
 	return flags;
 }
 
+/* What the flags of an event say. A capture has few different texts, so each is read once. Text 0 is the empty one; `(nil)` is how no
+ * flags at all print. */
+static struct flags take_flags(struct scan *scan, struct record *record, struct word gfp)
+{
+	if (gfp.start == gfp.end || *gfp.start == '(')
+		return (struct flags){0};
+	uint32_t number = intern(&scan->texts.gfp, gfp.start, (size_t)(gfp.end - gfp.start));
+	if (number == NONE) /* there are too many */
+		return flags_of(gfp);
+	record->gfp = (uint16_t)number;
+	if (number == scan->flag_count)
+		APPEND(scan->flags, scan->flag_count, scan->flag_room, flags_of(gfp));
+	return scan->flags[number];
+}
+
 /*
  * Linux 4.4 swapped the numbers of movable and reclaimable. The flags of an allocation tell which type it is, and so the kernel's
  * age. That is then used for events without flags. Records have the numbers of today.
  */
-static int8_t migrate_type(struct scan *scan, int8_t recorded, struct word gfp)
+static int8_t migrate_type(struct scan *scan, int8_t recorded, struct flags flags)
 {
 	if (recorded != MOVABLE && recorded != RECLAIMABLE)
 		return recorded;
-	struct flags flags = flags_of(gfp);
 	if (flags.reclaimable != flags.movable)
 		scan->before_4_4 = flags.reclaimable == (recorded == MOVABLE);
 	return scan->before_4_4 ? MOVABLE + RECLAIMABLE - recorded : recorded;
@@ -276,10 +276,10 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->size = (uint32_t)fields->req;
 	record->allocated = (uint32_t)fields->alloc;
 	record->call_site = call_site_of(scan, fields);
-	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
 	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-	record->accounted = record->accounted || (alloc && flags_of(fields->gfp).accounted);
+	if (alloc)
+		record->accounted |= take_flags(scan, record, fields->gfp).accounted;
 	if (record->address > LAST_POINTER_OF_NOTHING)
 		stack_wait(scan, record);
 	else if (alloc)
@@ -300,8 +300,8 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 	}
 	if (record->address >= MAX_PFN)
 		return false;
-	record->gfp = record->kind == PAGE_ALLOC ? flags_text(scan, fields->gfp) : 0;
-	record->migrate = migrate_type(scan, record->migrate, fields->gfp);
+	struct flags flags = record->kind == PAGE_ALLOC ? take_flags(scan, record, fields->gfp) : (struct flags){0};
+	record->migrate = migrate_type(scan, record->migrate, flags);
 	if (record->address < scan->least_pfn)
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
@@ -337,7 +337,7 @@ static bool find_cpu(const char **at, const char *end, uint64_t *cpu)
 {
 	for (const char *open = *at; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
 		const char *close = ++open;
-		while (close < end && *close >= '0' && *close <= '9')
+		while (close < end && is_digit(*close))
 			close++;
 		if (close < end && *close == ']' && decimal((struct word){open, close}, cpu)) {
 			*at = close + 1;
@@ -413,13 +413,6 @@ static void count_tick(struct scan *scan, uint64_t time)
 	scan->ticks++;
 	scan->tick_changes += time != scan->last_tick;
 	scan->last_tick = time;
-}
-
-static struct word next_word(const char *at, const char *end)
-{
-	struct word word = {skip_blanks(at, end), NULL};
-	word.end = word_end(word.start, end);
-	return word;
 }
 
 /* The time behind the CPU: the first word that is one. Before it stand tracefs's flags, or a date and a time of day, which serve
@@ -520,7 +513,6 @@ static void take_other_line(struct scan *scan, const char *line, const char *end
 	bool fields = CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
 	scan->unparsed += fields || event != EVENT_NAMES;
 	scan->unplaced += fields;
-	scan->other_lines += !fields && event == EVENT_NAMES;
 }
 
 void scan_line(struct scan *scan, const char *line, const char *end)
@@ -576,6 +568,7 @@ static void scan_open(struct scan *scan)
 	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
 	intern_init(&scan->headings, MOST_HEADINGS);
 	intern(&scan->texts.gfp, "", 0);
+	APPEND(scan->flags, scan->flag_count, scan->flag_room, (struct flags){0});
 	scan->nodes = 1;
 	scan->pageblock_order = NONE;
 	scan->least_pfn = scan->first_time = UINT64_MAX;
@@ -633,6 +626,7 @@ void scan_input(struct scan *scan)
 		scan->lost = scan->lost_in_all;
 	scale_ticks(scan);
 	free(block);
+	free(scan->flags);
 	stack_end(scan);
 	spool_finish(&scan->spool);
 }

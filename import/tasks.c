@@ -13,16 +13,9 @@
 
 enum { LONGEST = 64 }; /* letters of a name: the kernel has 16, some tools print more */
 
-static const char *back_over_blanks(const char *line, const char *end)
-{
-	while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	return end;
-}
-
 static const char *back_over_digits(const char *line, const char *end)
 {
-	while (end > line && (unsigned char)(end[-1] - '0') <= 9)
+	while (end > line && is_digit(end[-1]))
 		end--;
 	return end;
 }

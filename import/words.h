@@ -18,11 +18,30 @@ static inline const char *skip_blanks(const char *at, const char *end)
 	return at;
 }
 
+static inline const char *back_over_blanks(const char *start, const char *end)
+{
+	while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return end;
+}
+
 static inline const char *word_end(const char *at, const char *end)
 {
 	while (at < end && *at != ' ' && *at != '\t')
 		at++;
 	return at;
+}
+
+static inline struct word next_word(const char *at, const char *end)
+{
+	struct word word = {skip_blanks(at, end), NULL};
+	word.end = word_end(word.start, end);
+	return word;
+}
+
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
 }
 
 static inline bool word_is(struct word word, const char *text, size_t length)
