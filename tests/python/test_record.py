@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,6 +45,18 @@ def test_kernel_without_the_events(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
         record.events([tracefs(tmp_path, ("kmalloc",))])
     assert raised.value.status == MISSING and "kmem:kfree" in raised.value.message
+
+
+def test_root_without_capabilities_is_told(tmp_path: Path) -> None:
+    """As in a container."""
+    if os.geteuid() or shutil.which("setpriv") is None or int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 0:
+        pytest.skip("needs root, setpriv, and a kernel that lets perf trace by privilege only")
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    command = [*bare, sys.executable, "-m", "slabyard", "record", "-o", str(tmp_path / "t.parquet"), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        4, "slabyard: recording needs root, or CAP_PERFMON and a readable tracefs; run it with sudo\n",
+    )  # fmt: skip
 
 
 def test_no_privilege(monkeypatch: pytest.MonkeyPatch) -> None:
