@@ -42,11 +42,16 @@ class Layer:
 
 LAB, TOOLS, API, CORE = "#dbe8f6", "#dff0d8", "#fdf1cf", "#f6ddd8"
 LAYERS = (
-    Layer("the lab", "Python", LAB, (
+    Layer("the lab's verbs", "Python", LAB, (
+        Room("lab/slabyard/command", ("options, one", "file a group")), Room("lab/slabyard/diff", ("what changed,", "regressions")),
+        Room("lab/slabyard/tune", ("settings of an", "allocator")), Room("lab/slabyard/sweep", ("matrices of runs,", "may be killed")),
+        Room("lab/slabyard/kernels", ("build and boot", "Linux")),
+    )),
+    Layer("the lab", "what a trace goes through", LAB, (
         Room("lab/slabyard/capture", ("record, import",)), Room("lab/slabyard/trace", ("the Parquet file",)),
         Room("lab/slabyard/replay", ("runs a trace",)), Room("lab/slabyard/results", ("records, ranks",)),
-        Room("lab/slabyard/report", ("tables, HTML",)), Room("lab/slabyard/kernels", ("build, boot Linux",)),
-        Room("lab/slabyard/command", ("verbs, options",)),
+        Room("lab/slabyard/report", ("tables, HTML",)), Room("lab/slabyard/attribution", ("who holds", "memory")),
+        Room("lab/slabyard/live", ("top",)),
     ), flow=True),
     Layer("programs", "C; the lab starts most", TOOLS, (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),

@@ -36,6 +36,11 @@ def test_every_package_is_in_the_flow() -> None:
     assert sorted(FLOW) == sorted(path.parent.name for path in LAB.glob("*/__init__.py"))
 
 
+@pytest.mark.parametrize("package", [name for name in FLOW if name != "base"])
+def test_every_package_is_in_the_picture(package: str) -> None:
+    assert f">{package}<" in (ROOT / "docs/architecture.svg").read_text()
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(LAB)))
 def test_imports_go_one_way(path: Path) -> None:
     package = path.parent.name
