@@ -542,7 +542,7 @@ bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)
 		exact_release(&exact);
 		return refuse(fault, "cannot write the log: %s", strerror(errno));
 	}
-	exact_write(json, &exact);
+	exact_write(json, &exact, false);
 	exact_release(&exact);
 	return true;
 }

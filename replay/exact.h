@@ -158,11 +158,8 @@ void exact_write_pressure(struct json *, const struct exact *);
  * last thing that is done to the allocator. */
 void exact_write_end(struct json *, struct exact *);
 
-/* Writes an object whose member "exact" has the scalar measures alone. */
-void exact_write_scalars(struct json *, struct exact *);
-
-/* Writes an object with the member "exact". Ends with exact_write_end. */
-void exact_write(struct json *, struct exact *);
+/* Writes an object whose member "exact" has all measures, and ends with exact_write_end; or has the scalar measures alone. */
+void exact_write(struct json *, struct exact *, bool scalars_alone);
 
 /* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);
