@@ -82,6 +82,7 @@ static void raise(uint64_t *peak, uint64_t value)
 static void look_for_peaks(struct exact *exact)
 {
 	const struct sy_heap_counters *counters;
+	uint64_t held = held_pages(exact);
 
 	raise(&exact->requested_peak, exact->requested_bytes);
 	if (!exact->driver->heap)
@@ -90,12 +91,12 @@ static void look_for_peaks(struct exact *exact)
 	raise(&exact->slab_peak, counters->slab_pages);
 	raise(&exact->large_peak, counters->large_pages);
 	raise(&exact->metadata_peak, counters->metadata_pages);
-	if (held_pages(exact) > exact->held_peak) {
-		exact->held_peak = held_pages(exact);
+	if (held > exact->held_peak) {
+		exact->held_peak = held;
 		exact->large_at_held_peak = counters->large_pages;
 		exact_growth_peak(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
-	} else if (held_pages(exact) == exact->held_peak) {
+	} else if (held == exact->held_peak) {
 		raise(&exact->requested_at_held_peak, exact->requested_bytes);
 	}
 }
