@@ -370,17 +370,6 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 	}
 }
 
-/* ---- Growth --------------------------------------------------------------------------------------------------- */
-
-/* After a step: whether slabs came or went in it. */
-static void watch_growth(struct exact *exact)
-{
-	const struct sy_heap *heap = exact->driver->heap;
-
-	if (heap && sy_lab_counters(heap)->slab_pages != exact->growth.slab_pages)
-		exact_growth_note(exact, exact->row);
-}
-
 /* ---- Pressure ------------------------------------------------------------------------------------------------- */
 
 /* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
@@ -419,7 +408,7 @@ static void run_steps(struct exact *exact)
 			pass_time(exact, event->time_ns);
 			run_step(exact, step, event++);
 		}
-		watch_growth(exact);
+		exact_growth_note(exact);
 		look_for_peaks(exact);
 		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
 	}
