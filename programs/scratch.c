@@ -197,7 +197,7 @@ static bool check_order(const struct scratch *scratch, struct fault *fault)
 	unsigned char seen[NO_CACHE] = { 0 };
 
 	if (scratch->order && scratch->order_count != scratch->cache_count)
-		return refuse(fault, "the scratch file is damaged: an order of %" PRIu64 " caches for %" PRIu64 "",
+		return refuse(fault, "the scratch file is damaged: an order of %" PRIu64 " caches for %" PRIu64,
 		              scratch->order_count, scratch->cache_count);
 	for (uint64_t i = 0; i < scratch->order_count; i++)
 		if (scratch->order[i] >= scratch->cache_count || seen[scratch->order[i]]++)

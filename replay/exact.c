@@ -82,6 +82,7 @@ static void raise(uint64_t *peak, uint64_t value)
 static void look_for_peaks(struct exact *exact)
 {
 	const struct sy_heap_counters *counters;
+	uint64_t held = held_pages(exact);
 
 	raise(&exact->requested_peak, exact->requested_bytes);
 	if (!exact->driver->heap)
@@ -90,12 +91,12 @@ static void look_for_peaks(struct exact *exact)
 	raise(&exact->slab_peak, counters->slab_pages);
 	raise(&exact->large_peak, counters->large_pages);
 	raise(&exact->metadata_peak, counters->metadata_pages);
-	if (held_pages(exact) > exact->held_peak) {
-		exact->held_peak = held_pages(exact);
+	if (held > exact->held_peak) {
+		exact->held_peak = held;
 		exact->large_at_held_peak = counters->large_pages;
 		exact_growth_peak(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
-	} else if (held_pages(exact) == exact->held_peak) {
+	} else if (held == exact->held_peak) {
 		raise(&exact->requested_at_held_peak, exact->requested_bytes);
 	}
 }
@@ -369,17 +370,6 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 	}
 }
 
-/* ---- Growth --------------------------------------------------------------------------------------------------- */
-
-/* After a step: whether slabs came or went in it. */
-static void watch_growth(struct exact *exact)
-{
-	const struct sy_heap *heap = exact->driver->heap;
-
-	if (heap && sy_lab_counters(heap)->slab_pages != exact->growth.slab_pages)
-		exact_growth_note(exact, exact->row);
-}
-
 /* ---- Pressure ------------------------------------------------------------------------------------------------- */
 
 /* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
@@ -418,7 +408,7 @@ static void run_steps(struct exact *exact)
 			pass_time(exact, event->time_ns);
 			run_step(exact, step, event++);
 		}
-		watch_growth(exact);
+		exact_growth_note(exact);
 		look_for_peaks(exact);
 		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
 	}
@@ -542,7 +532,7 @@ bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)
 		exact_release(&exact);
 		return refuse(fault, "cannot write the log: %s", strerror(errno));
 	}
-	exact_write(json, &exact);
+	exact_write(json, &exact, false);
 	exact_release(&exact);
 	return true;
 }

@@ -68,7 +68,7 @@ struct growth {
 	int64_t *start, *now, *peak;
 	struct page_change *changes; /* since the first event */
 	size_t count, room, at_peak; /* at_peak: how many there were then */
-	uint64_t slab_pages;         /* of the heap, when it was last looked at */
+	uint64_t slab_pages, reclaimed_pages; /* of the heap, when it was last looked at */
 	bool incomplete;
 };
 #define NO_ROW UINT32_MAX
@@ -143,10 +143,9 @@ void exact_release(struct exact *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
-/* What grew, by row. False: no memory. Then: after a step in which pages may have come or gone (row: whose, NO_ROW:
- * anybody's), where a peak is, and at the end. */
+/* What grew, by row. False: no memory. Then: after each step, where a peak is, and at the end. */
 bool exact_growth_begin(struct exact *);
-void exact_growth_note(struct exact *, uint32_t row);
+void exact_growth_note(struct exact *);
 void exact_growth_peak(struct exact *);
 void exact_growth_end(struct exact *);
 void exact_growth_release(struct exact *);
@@ -158,11 +157,8 @@ void exact_write_pressure(struct json *, const struct exact *);
  * last thing that is done to the allocator. */
 void exact_write_end(struct json *, struct exact *);
 
-/* Writes an object whose member "exact" has the scalar measures alone. */
-void exact_write_scalars(struct json *, struct exact *);
-
-/* Writes an object with the member "exact". Ends with exact_write_end. */
-void exact_write(struct json *, struct exact *);
+/* Writes an object whose member "exact" has all measures, and ends with exact_write_end; or has the scalar measures alone. */
+void exact_write(struct json *, struct exact *, bool scalars_alone);
 
 /* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);

@@ -9,9 +9,9 @@
  * is a change where a slab comes or goes; most steps have none and pay a comparison.
  *
  * A change belongs to the cache of the step that made it: an allocation brings a slab of its own cache, a free lets one
- * of its own cache go. Where time passes or memory is short, slabs of any cache go; then all caches are counted, and
- * each change is noted for its own. What belongs to nobody that way (SLAB keeps freelists of slabs in slabs of other
- * caches) stays with the cache that asked.
+ * of its own cache go. Where time passes, or the step had the heap give memory back, slabs of any cache go; then all
+ * caches are counted, and each change is noted for its own. What belongs to nobody that way (SLAB keeps freelists of
+ * slabs in slabs of other caches) stays with the cache that asked, until then.
  *
  * Caches that share slabs by merging are one row here, that of the cache which owns the slabs. Policies in which all
  * caches share their pages have no pages by cache at all, and no figures from here.
@@ -92,17 +92,27 @@ static void count_all(struct exact *exact)
 	}
 }
 
-void exact_growth_note(struct exact *exact, uint32_t row)
+/* Remembers what was seen of the heap. */
+static void look(struct growth *growth, const struct sy_heap_counters *now)
+{
+	growth->slab_pages = now->slab_pages;
+	growth->reclaimed_pages = now->reclaimed_pages;
+}
+
+void exact_growth_note(struct exact *exact)
 {
 	struct growth *growth = &exact->growth;
-	const struct sy_heap_counters *now = sy_lab_counters(exact->driver->heap);
-	int64_t change = (int64_t)(now->slab_pages - growth->slab_pages);
+	const struct sy_heap_counters *now = exact->driver->heap ? sy_lab_counters(exact->driver->heap) : NULL;
+	int64_t change = now ? (int64_t)(now->slab_pages - growth->slab_pages) : 0;
+	bool reclaimed = now && now->reclaimed_pages != growth->reclaimed_pages;
 
-	growth->slab_pages = now->slab_pages;
-	if (row == NO_ROW)
+	if (!change && !reclaimed)
+		return;
+	look(growth, now);
+	if (exact->row == NO_ROW || reclaimed)
 		count_all(exact);
-	else if (change)
-		note_change(growth, growth->owners[row], change);
+	else
+		note_change(growth, growth->owners[exact->row], change);
 }
 
 void exact_growth_peak(struct exact *exact)
@@ -129,7 +139,7 @@ bool exact_growth_begin(struct exact *exact)
 		return true;
 	for (uint32_t row = 0; row < exact_kmalloc_row(exact); row++)
 		growth->start[row] = growth->now[row] = pages_of(exact, row);
-	growth->slab_pages = sy_lab_counters(exact->driver->heap)->slab_pages;
+	look(growth, sy_lab_counters(exact->driver->heap));
 	return true;
 }
 

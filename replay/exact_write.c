@@ -270,19 +270,14 @@ static bool was_used(const struct tally *tally)
 }
 
 /* The name of the cache that owns the slabs of this one of the trace; NULL: it has its own. */
-static const char *merged_into(const struct exact *exact, uint64_t number)
+static const char *merged_into(const struct exact *exact, uint32_t number)
 {
 	const struct scratch *scratch = exact->driver->scratch;
-	struct sy_cache *const *caches = exact->driver->caches;
-	struct sy_cache_description is;
+	uint32_t owner = exact->growth.owners[number];
 
-	sy_cache_describe(caches[number], &is);
-	if (is.flags & SY_CACHE_KMALLOC)
-		return is.name;
-	for (uint64_t turn = 0; is.users > 1 && scratch_cache_at(scratch, turn) != number; turn++)
-		if (caches[scratch_cache_at(scratch, turn)] == caches[number])
-			return scratch->caches[scratch_cache_at(scratch, turn)].name;
-	return NULL;
+	if (owner == number)
+		return NULL;
+	return owner < scratch->cache_count ? scratch->caches[owner].name : exact->classes[owner - scratch->cache_count].is.name;
 }
 
 /* What is written of a cache, or of objects that belong to no cache. */
@@ -350,12 +345,12 @@ static void write_caches(struct json *json, const struct exact *exact, const str
 		                   .peak_pages = (int64_t)exact->large_at_held_peak };
 
 	json_array(json, "caches");
-	for (uint64_t i = 0; i < scratch->cache_count; i++) {
-		struct row row = { scratch->caches[i].name, (int64_t)i, .tally = &exact->rows[i], .size = scratch->caches[i].object_size };
+	for (uint32_t i = 0; i < scratch->cache_count; i++) {
+		struct row row = { scratch->caches[i].name, i, .tally = &exact->rows[i], .size = scratch->caches[i].object_size };
 
 		if (exact->driver->heap) {
 			row.merged_into = merged_into(exact, i);
-			write_heap_cache(json, row, exact->driver->caches[i], &exact->growth, (uint32_t)i);
+			write_heap_cache(json, row, exact->driver->caches[i], &exact->growth, i);
 		} else {
 			write_used(json, &row);
 		}
@@ -470,32 +465,26 @@ static void write_scalars(struct json *json, const struct exact *exact, const st
 	exact_write_pressure(json, exact);
 }
 
-void exact_write_scalars(struct json *json, struct exact *exact)
+static void write_rest(struct json *json, struct exact *exact, const struct point *end)
 {
-	struct point end;
-
-	exact_look(exact, &end);
-	json_object(json, NULL);
-	json_object(json, "exact");
-	write_scalars(json, exact, &end);
-	json_object_end(json);
-	json_object_end(json);
-}
-
-void exact_write(struct json *json, struct exact *exact)
-{
-	struct point end;
-
-	exact_look(exact, &end);
-	json_object(json, NULL);
-	json_object(json, "exact");
-	write_scalars(json, exact, &end);
 	write_snapshots(json, exact);
 	write_series(json, exact);
-	write_caches(json, exact, &end);
+	write_caches(json, exact, end);
 	write_call_sites(json, exact);
 	write_zones(json, exact);
 	exact_write_end(json, exact);
+}
+
+void exact_write(struct json *json, struct exact *exact, bool scalars_alone)
+{
+	struct point end;
+
+	exact_look(exact, &end);
+	json_object(json, NULL);
+	json_object(json, "exact");
+	write_scalars(json, exact, &end);
+	if (!scalars_alone)
+		write_rest(json, exact, &end);
 	json_object_end(json);
 	json_object_end(json);
 }

@@ -166,14 +166,9 @@ static void print_log(void *context, const char *event, const uint64_t *values, 
 	putc('\n', log);
 }
 
-static bool serves(const struct arguments *arguments)
+static bool mode_is(const struct arguments *arguments, const char *mode)
 {
-	return arguments->mode && strcmp(arguments->mode, "serve") == 0;
-}
-
-static bool takes_settings(const struct arguments *arguments)
-{
-	return arguments->mode && strcmp(arguments->mode, "settings") == 0;
+	return arguments->mode && strcmp(arguments->mode, mode) == 0;
 }
 
 static bool check_run(const struct arguments *arguments, struct pass_options *options, struct fault *fault)
@@ -182,13 +177,13 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 
 	if (!arguments->scratch || !arguments->mode == !arguments->proc)
 		return refuse(fault, "give --scratch, and either --mode or --proc: see slabyard-replay --help");
-	if (arguments->mode && !serves(arguments) && !takes_settings(arguments) && pass_named(arguments->mode) > PASS_COST)
+	if (arguments->mode && !mode_is(arguments, "serve") && !mode_is(arguments, "settings") && pass_named(arguments->mode) > PASS_COST)
 		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency, cost, serve or settings", arguments->mode);
 	if (arguments->proc && (pass_named(arguments->proc) <= PASS_COST || pass_named(arguments->proc) == PASSES))
 		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo or slabinfo", arguments->proc);
 	if (arguments->cpus)
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
-	if (arguments->log && (!arguments->mode || strcmp(arguments->mode, "exact") != 0))
+	if (arguments->log && !mode_is(arguments, "exact"))
 		return refuse(fault, "--log goes with --mode exact");
 	if (!option_number("--points", arguments->points, LEAST_POINTS, MOST_POINTS, &points, fault) ||
 	    !option_number("--memory", arguments->memory, (uint64_t)1 << (SY_MAX_ORDER + SY_PAGE_SHIFT), (uint64_t)1 << 46,
@@ -218,7 +213,7 @@ static bool close_log(const struct pass_options *options)
 
 static bool run_passes(const struct arguments *arguments, struct stage *stage, struct fault *fault)
 {
-	if (serves(arguments))
+	if (mode_is(arguments, "serve"))
 		return stage_serve(stage, fault);
 	return stage_run(stage, pass_named(arguments->mode ? arguments->mode : arguments->proc), fault);
 }
@@ -273,7 +268,7 @@ static bool run(int count, char **words, struct fault *fault)
 		return print_list(fault);
 	if (arguments.limits)
 		return print_limits(fault);
-	if (takes_settings(&arguments))
+	if (mode_is(&arguments, "settings"))
 		return arguments.allocator ? refuse(fault, "--mode settings reads its allocators from standard input")
 		                           : replay_settings(&arguments, fault);
 	if (!arguments.allocator)

@@ -70,6 +70,13 @@ static void look(struct run *run)
 
 /* ---- The run -------------------------------------------------------------------------------------------------- */
 
+/* Bytes that a request's client may write: a cache's objects are of one size, whatever the request says. cache: NO_CACHE for a
+ * kmalloc. */
+static uint32_t bytes_of(const struct run *run, uint16_t cache, uint32_t size)
+{
+	return cache == NO_CACHE ? size : run->stage->driver.scratch->caches[cache].object_size;
+}
+
 static void write_to(void *object, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -85,11 +92,12 @@ static void write_to(void *object, size_t bytes)
 static void write_to_older(void *context, const struct scratch_older *older, void *object)
 {
 	struct run *run = context;
+	uint32_t bytes = bytes_of(run, older->cache, older->size);
 
-	write_to(object, older->size);
-	run->live_bytes += older->size;
+	write_to(object, bytes);
+	run->live_bytes += bytes;
 	if (older->handle != NO_HANDLE)
-		run->sizes[older->handle] = older->size;
+		run->sizes[older->handle] = bytes;
 }
 
 static void serve(struct run *run, const struct step *step)
@@ -98,9 +106,11 @@ static void serve(struct run *run, const struct step *step)
 	void **live = &driver->live[step->handle];
 
 	if (step_allocates(step)) {
+		uint32_t bytes = bytes_of(run, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size);
+
 		*live = driver_alloc(driver, step);
-		run->sizes[step->handle] = *live ? step->size : 0;
-		write_to(*live, step->size);
+		run->sizes[step->handle] = *live ? bytes : 0;
+		write_to(*live, bytes);
 		run->live_bytes += run->sizes[step->handle];
 	} else if (step_frees(step)) {
 		driver_free(driver, step, *live);

@@ -38,7 +38,7 @@ static bool write_figures(struct stage *stage, struct fault *fault)
 		return false;
 	json_begin(&json, stdout);
 	json.one_line = true;
-	exact_write_scalars(&json, &exact);
+	exact_write(&json, &exact, true);
 	exact_release(&exact);
 	return json_finish(&json, fault);
 }

@@ -181,12 +181,6 @@ uint64_t sy__large_release(struct sy_heap *heap, unsigned slot, struct sy_page *
 	return pages;
 }
 
-void sy__large_free_uncached(struct sy_heap *heap, unsigned slot, struct sy_page *head)
-{
-	count(heap, slot, (size_t)0 - (size_t)sy__page_bytes(head));
-	sy__large_release(heap, slot, head);
-}
-
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	unsigned place = SY__RUN_CACHE_RUNS;
@@ -197,10 +191,12 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 		sy__tick_sooner(run_pages(head));
 	if (heap->run_cache && heap->run_cache_enabled && slot)
 		place = sy__run_cache_make_room(heap, slot, run_pages(head));
-	if (place != SY__RUN_CACHE_RUNS)
+	if (place != SY__RUN_CACHE_RUNS) {
 		cache_run(heap, sy__run_cache_of(heap, slot), place, head);
-	else
-		sy__large_free_uncached(heap, slot, head);
+		return;
+	}
+	count(heap, slot, (size_t)0 - (size_t)sy__page_bytes(head));
+	sy__large_release(heap, slot, head);
 }
 
 size_t sy__large_live(const struct sy_heap *heap)

@@ -10,9 +10,6 @@ struct sy__run_cache;
 void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* Frees past the slot's run cache. */
-void sy__large_free_uncached(struct sy_heap *, unsigned slot, struct sy_page *head);
-
 /* In heaps of threads, within any call of the slot: allocates from and frees to the slot's run cache alone. NULL, false: the
  * cache can't serve. */
 void *sy__large_alloc_cached(struct sy_heap *, struct sy__run_cache *own, size_t size);
@@ -24,7 +21,7 @@ size_t sy__large_usable(const struct sy_page *head);
 /* Bytes asked for in all live large allocations. */
 size_t sy__large_live(const struct sy_heap *);
 
-/* Gives the pages of a cached run back; how many. */
+/* Gives the pages of a run back that no client has; how many. */
 uint64_t sy__large_release(struct sy_heap *, unsigned slot, struct sy_page *head);
 
 #endif

@@ -11,7 +11,7 @@
  *
  * Time is in jiffies, which run from the first allocation on, long before the kernel keeps time.
  *
- * 64-bit words use the machine's own compare-and-exchange, with acquire and release as core/policies/slub/word.h needs it. So the
+ * 64-bit words use the machine's own compare-and-exchange, with acquire and release as core/policies/node.h needs it. So the
  * port is for 64-bit kernels only.
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c), and there is no address space to reserve. So the page map and the per-slot

@@ -85,7 +85,7 @@ static void trimmed(void)
 	sy_heap_close(heap);
 }
 
-/* By itself, after a while, but for the block that the program goes on with; taking it again so soon is what decay.c regrets. */
+/* By itself, after a while, but for the block that the program goes on with; taking it again so soon is what decay.c counts as refaults. */
 static void decayed(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * Blocks at chosen places (core/pages/place.c): each is where it was asked for, or refused for a reason; the page allocator
+ * Blocks at chosen places (core/backend/place.c): each is where it was asked for, or refused for a reason; the page allocator
  * stays sound whatever comes and goes; and a heap whose requests have their places chosen gets just those.
  */
 #include "core/types.h"

@@ -156,7 +156,7 @@ static size_t idle_bytes(const struct sy_pages *pages)
 }
 
 /* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much:
- * they count as what is free, so a hurry goes on with them. Nothing of the peak is ever touched. */
+ * they count as what is free, so the fast decay goes on with them. Nothing of the peak is ever touched. */
 static void descriptors(void)
 {
 	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 }; /* and of the last another, to fill a maximal block; which stays at first */
@@ -229,7 +229,7 @@ int main(void)
 	CHECK(losses(heap, 200) == 0);
 	CHECK(backed_bytes(heap) >= 200 * BYTES);
 
-	/* So much is given back in a hurry, but those who regret it are spared. */
+	/* So much would go by fast decay, but a program that refaulted after it keeps its memory. */
 	breathe_for(heap, MOST, 300);
 	CHECK(losses(heap, MOST) == 0);
 	CHECK(backed_bytes(heap) >= MOST * (size_t)BYTES);

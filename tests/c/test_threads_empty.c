@@ -155,7 +155,7 @@ static void large_ones(void)
 static void a_while(void)
 {
 	for (unsigned seconds = 0; seconds < WHILE; seconds++)
-		settle(heap);
+		scavenge(heap);
 	CHECK(slabs() <= USUAL);
 }
 
@@ -189,7 +189,7 @@ static void *none_where_more_is_needed(void *nothing)
 		give(count, 1);
 	}
 	CHECK(slabs() <= USUAL + KEPT);
-	settle(heap);
+	scavenge(heap);
 	batches();
 	CHECK(slabs() > 10);
 	return nothing;
@@ -210,11 +210,11 @@ static void *slow_frees(void *nothing)
 /* With the thread all go, but for a few that the node keeps for a while. */
 static void try(void *(*work)(void *), void (*because)(void))
 {
-	heap = open_unsettled("yard");
+	heap = open_unscavenged("yard");
 	reason = because;
 	run_thread(work, NULL);
 	CHECK(slabs() <= KEPT);
-	settle(heap);
+	scavenge(heap);
 	CHECK_EQUAL(slabs(), 0);
 	sy_heap_close(heap);
 }
@@ -252,7 +252,7 @@ static void by_another(void (*because)(void))
 {
 	struct worker other;
 
-	heap = open_unsettled("yard");
+	heap = open_unscavenged("yard");
 	worker_begin(&other);
 	take(SIZE, OBJECTS);
 	give_the_rest();
@@ -271,7 +271,7 @@ static void behind_others(void)
 {
 	struct worker other;
 
-	heap = open_unsettled("yard");
+	heap = open_unscavenged("yard");
 	worker_begin(&other);
 	take(SIZE, MANY);
 	for (unsigned i = 0; i < MANY; i += 4)
@@ -280,7 +280,7 @@ static void behind_others(void)
 	worker_does(&other, give_behind);
 	CHECK(slabs() > 100);
 	for (unsigned seconds = 0; seconds < WHILE; seconds++)
-		settle(heap);
+		scavenge(heap);
 	CHECK(slabs() < 100);
 	worker_end(&other);
 	sy_heap_close(heap);
@@ -300,7 +300,7 @@ static void of_any(const char *policy)
 {
 	unsigned before = check_failures;
 
-	heap = open_unsettled(policy);
+	heap = open_unscavenged(policy);
 	run_thread(uses_and_ends, NULL);
 	uses_and_ends(NULL);
 	a_shrink();

@@ -9,7 +9,7 @@
 
 #define MIB ((size_t)1 << 20)
 #define PEAK (160 * MIB)
-#define LEFT (16 * MIB) /* what lives, a queue's objects each with their slab, and what is not worth a hurry */
+#define LEFT (16 * MIB) /* what lives, a queue's objects each with their slab, and what is not worth a fast decay */
 #define MOST (PEAK / 64)
 static unsigned an_operation = 20; /* nanoseconds */
 static uint64_t now = 1000000000; /* moved by one thread at a time, as the test has only one at work */

@@ -128,7 +128,7 @@ static void rounds(const char *policy)
 {
 	const uint64_t live = SERVED * MOST_BYTES / 2 / SY_PAGE_SIZE;
 
-	heap = open_unsettled(policy);
+	heap = open_unscavenged(policy);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		a_round(i);
 		CHECK(heap->counters.slab_pages <= MOST_TIMES * live);
@@ -181,7 +181,7 @@ static void they_serve(const char *policy, bool main_takes)
 {
 	uint64_t slabs;
 
-	heap = open_unsettled(policy);
+	heap = open_unscavenged(policy);
 	cache = own_cache(heap, SIZE);
 	run_thread(leaves_some, NULL);
 	CHECK_EQUAL(count(heap, cache).objects_in_use, TAKEN / STEP);

@@ -46,7 +46,7 @@ static void give_all(void)
 /* TAKEN objects of the main thread's; and another thread, which has one too. */
 static void begin(const char *spec, size_t size)
 {
-	heap = open_unsettled(spec);
+	heap = open_unscavenged(spec);
 	cache = own_cache(heap, size);
 	take(0, TAKEN);
 	worker_begin(&other);
@@ -147,9 +147,9 @@ static void ends(void)
 	worker_end(&other);
 }
 
-static void settles(void)
+static void scavenges(void)
 {
-	settle(heap);
+	scavenge(heap);
 }
 
 static void needs_memory(void)
@@ -253,7 +253,7 @@ static void a_pair(const char *policy)
 {
 	uint64_t live = HANDED * SIZE / SY_PAGE_SIZE, most = 0;
 
-	heap = open_unsettled(policy);
+	heap = open_unscavenged(policy);
 	worker_begin(&other);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < HANDED; i++)
@@ -364,7 +364,7 @@ int main(void)
 	try_any("yard:max_order=0");
 	few_serve_after("yard", ends);
 	few_serve_after("yard", trims_heap);
-	few_serve_after("yard", settles);
+	few_serve_after("yard", scavenges);
 	few_serve_after("yard", needs_memory_there);
 	few_serve_after("slub", ends);
 	few_serve_after("slub", trims_heap);

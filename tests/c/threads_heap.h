@@ -18,8 +18,8 @@ static inline struct sy_heap *open_small(const char *spec)
 	return heap;
 }
 
-/* One that doesn't settle while the test goes on, however long that takes. */
-static inline struct sy_heap *open_unsettled(const char *spec)
+/* One that doesn't scavenge while the test goes on, however long that takes. */
+static inline struct sy_heap *open_unscavenged(const char *spec)
 {
 	struct sy_heap *heap = open_small(spec);
 
@@ -28,7 +28,7 @@ static inline struct sy_heap *open_unsettled(const char *spec)
 }
 
 /* What happens each second. */
-static inline void settle(struct sy_heap *heap)
+static inline void scavenge(struct sy_heap *heap)
 {
 	sy__scavenge_soon(heap);
 	sy__heap_tick(heap);

@@ -89,7 +89,6 @@ def test_pages_that_start_pristine_are_told() -> None:
     assert slabyard("replay", trace, "--allocator", "slub", "--start", "empty").stdout.splitlines()[0].endswith("start empty")
 
 
-
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """8 MiB of objects come and go, then the environment wants 14 of 16 MiB."""
@@ -120,6 +119,26 @@ def test_memory_is_given_back_under_pressure(short: Path, policy: str) -> None:
         assert given == 0
     if given:
         assert found["reclaim_wait_events"] >= 0 and found["reclaim_wait_ns"] == 1000 * found["reclaim_wait_events"]
+
+
+@pytest.mark.parametrize("policy", ["slab", "slqb", "bonwick"])
+def test_pages_that_are_given_back_leave_their_own_cache(tmp_path: Path, policy: str) -> None:
+    """6 MiB of a cache come and go, then another takes all: its requests bring slabs of it, and have those of the first go."""
+    builder = handmade.Builder()
+    builder.metadata.caches = [handmade.cache("idle", 1024), handmade.cache("wanted", 1000)]
+    for number in range(6 << 10):
+        builder.cache_alloc(number, 0)
+    for number in range(6 << 10):
+        builder.cache_free(number, 0)
+    for number in range(16 << 10):
+        builder.cache_alloc(number, 1)
+    found = exact(builder.write(tmp_path / "idle.parquet"), policy, memory=16 << 20, allow_failures=True)
+    pages = {row["name"]: row["pages_peak"] for row in found["caches"]}
+    assert found["reclaimed_pages"] + found["reclaimed_urgent_pages"] > 20 and pages["idle"] == 0
+    if policy == "bonwick":  # the slabs of its bufctls are of no cache of the trace
+        assert 3800 < pages["wanted"] < found["held_pages_peak"]
+    else:
+        assert pages["wanted"] == found["held_pages_peak"]
 
 
 def test_a_working_set_goes_when_a_request_would_fail(short: Path) -> None:

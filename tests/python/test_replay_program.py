@@ -399,6 +399,15 @@ def test_malloc_of_a_library(tmp_path: Path, replay_malloc: Path) -> None:
     assert run("--scratch", path, "--allocator", f"malloc:{replay_malloc}", "--mode", "timed")["timed"]["operations"] == 7
 
 
+def test_request_that_says_more_than_its_cache_has(tmp_path: Path) -> None:
+    """An object is as large as its cache's are, and no more of it is written to."""
+    trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0)], older=[(NO_HANDLE, 1 << 30, 0, 0, 0)])
+    for handle in range(3):
+        trace.add(CACHE_ALLOC, handle, cache=0, size=1 << 30, time_ns=handle * MS)
+    found = run("--scratch", trace.write(tmp_path / "t"), "--allocator", "malloc:system", "--mode", "timed")["timed"]
+    assert found["operations"] == 3 and found.get("held_pages_peak", 1) < 256
+
+
 @pytest.fixture
 def replay_malloc(tmp_path: Path) -> Path:
     """A shared library with a malloc of its own: a bump allocator with posix_memalign alone, and thread variables laid out at start."""

@@ -235,8 +235,9 @@ SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *, void *object
 /* The layers of percpu.c and magazine.c; and of bonwick.c, where every slot takes and puts under the cache's lock. */
 extern const struct sy__bonwick_layer sy__bonwick_unlayered, sy__bonwick_percpu, sy__bonwick_magazine_layer;
 
-/* magazine.c: rounds that a magazine of this kind has room for. */
+/* magazine.c: rounds that a magazine of this kind has room for, and that this one has; none: 0. */
 uint32_t sy__bonwick_rounds(unsigned kind);
+uint32_t sy__bonwick_capacity(const struct sy__bonwick_magazine *);
 
 /* magazine_check.c: functions of sy__bonwick_magazine_layer. */
 void sy__bonwick_magazine_counts(const struct sy__bonwick_cache *, unsigned slot, struct sy_cache_counts *);

@@ -72,14 +72,14 @@ uint32_t sy__bonwick_rounds(unsigned kind)
 	return kinds[kind].rounds;
 }
 
+uint32_t sy__bonwick_capacity(const struct sy__bonwick_magazine *magazine)
+{
+	return magazine ? kinds[magazine->kind].rounds : 0;
+}
+
 static struct sy_cache *cache_of(const struct sy__bonwick_cache *cache, unsigned kind)
 {
 	return sy__bonwick_heap(cache->cache.heap)->magazines[kind];
-}
-
-static uint32_t capacity(const struct sy__bonwick_magazine *magazine)
-{
-	return magazine ? kinds[magazine->kind].rounds : 0;
 }
 
 /* Loads a magazine, or none; what was loaded becomes previous. */
@@ -90,7 +90,7 @@ static void load(struct sy__bonwick_loaded *own, struct sy__bonwick_magazine *ma
 	own->previous = own->loaded;
 	own->loaded = magazine;
 	own->rounds = magazine ? magazine->rounds : 0;
-	own->capacity = capacity(magazine);
+	own->capacity = sy__bonwick_capacity(magazine);
 }
 
 /* Gives a magazine back, and its rounds to the slabs. */

@@ -8,11 +8,6 @@
 #include "../../walk.h"
 #include "bonwick.h"
 
-static uint32_t capacity(const struct sy__bonwick_magazine *magazine)
-{
-	return magazine ? sy__bonwick_rounds(magazine->kind) : 0;
-}
-
 static uint32_t rounds(const struct sy__bonwick_magazine *magazine)
 {
 	return magazine ? magazine->rounds : 0;
@@ -37,7 +32,7 @@ void sy__bonwick_depot_counts(struct sy__bonwick_cache *cache, struct sy_cache_c
 /* Of a magazine, or none, that must have so many rounds. */
 static const char *check_rounds(const struct sy__bonwick_cache *cache, const struct sy__bonwick_magazine *magazine, uint32_t count)
 {
-	if (magazine ? magazine->kind >= SY__BONWICK_KINDS || count > capacity(magazine) : count)
+	if (magazine ? magazine->kind >= SY__BONWICK_KINDS || count > sy__bonwick_capacity(magazine) : count)
 		return "bonwick: a magazine has more rounds than room";
 	for (uint32_t i = 0; i < count; i++)
 		if (!sy__bonwick_is_buffer(cache, magazine->objects[i]))
@@ -51,11 +46,11 @@ const char *sy__bonwick_magazine_check(const struct sy__bonwick_cache *cache, un
 	uint32_t previous = rounds(own->previous);
 	const char *wrong = check_rounds(cache, own->loaded, own->rounds);
 
-	if (!wrong && own->capacity != capacity(own->loaded))
+	if (!wrong && own->capacity != sy__bonwick_capacity(own->loaded))
 		wrong = "bonwick: a slot takes its magazine for larger or smaller than it is";
 	if (!wrong)
 		wrong = check_rounds(cache, own->previous, previous);
-	if (!wrong && previous && previous != capacity(own->previous))
+	if (!wrong && previous && previous != sy__bonwick_capacity(own->previous))
 		wrong = "bonwick: a slot's previous magazine is neither full nor empty";
 	return wrong;
 }
@@ -66,7 +61,7 @@ static const char *check_list(const struct sy__bonwick_cache *cache, const struc
 	uint64_t count = 0;
 
 	for (const struct sy__bonwick_magazine *at = list->first; at && !wrong; at = at->next)
-		if (count++ == list->count || at->rounds != (full ? capacity(at) : 0))
+		if (count++ == list->count || at->rounds != (full ? sy__bonwick_capacity(at) : 0))
 			wrong = "bonwick: a list of the depot runs in a circle, or has a magazine that is neither full nor empty";
 		else
 			wrong = check_rounds(cache, at, at->rounds);

@@ -350,13 +350,13 @@ uint64_t sy__slqb_shrink(struct sy_cache *common)
 /* Whether a slot's slabs have halved, or others have sent so many objects that the slot seems not to need them. */
 static bool needs_scavenging(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
-	bool unsettled;
+	bool needed;
 
 	sy__lock(&list->remote_lock);
-	unsettled = list->contraction.halved || list->remote_free.count >= SCAVENGE_SENT * cache->freebatch;
+	needed = list->contraction.halved || list->remote_free.count >= SCAVENGE_SENT * cache->freebatch;
 	sy__unlock(&list->remote_lock);
 	list->contraction.halved = false;
-	return unsettled;
+	return needed;
 }
 
 /* Empties all lists of the cache, as objects of one slot's slabs may be on any slot's freelist. */

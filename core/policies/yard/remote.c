@@ -10,7 +10,7 @@
  * How. Such a free puts the object on the slot's remote list. To its slab it is still in use. When remote_limit objects have come,
  * whether or not some were handed out since, all that are there go home: each row of them that is of one slab by one exchange.
  * As it is those that came which count, a thread that has taken over another's work does not go on for ever with the objects of
- * that one's slabs, but comes to work in its own. They also go when the slot is drained, when the heap settles, each second, and
+ * that one's slabs, but comes to work in its own. They also go when the slot is drained, when the heap scavenges, each second, and
  * before the slot gets memory that was not there yet, lest the last objects of slabs stay here.
  *
  * Where home is. A slab that a slot owns, or that is partial and will not be empty, takes a row by an exchange alone. A full one

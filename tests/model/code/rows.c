@@ -18,7 +18,7 @@
 #define RUNS 16u
 #define BYTES ((size_t)32 * SY_PAGE_SIZE) /* a block */
 #define SMALLER ((size_t)29 * SY_PAGE_SIZE) /* is served by one of these, too */
-#define ROW ((size_t)40 * SY_PAGE_SIZE) /* two blocks, searched for by fit.c */
+#define ROW ((size_t)40 * SY_PAGE_SIZE) /* two blocks, searched for by best_fit.c */
 
 extern const struct sy_policy sy__slub;
 

@@ -100,7 +100,7 @@ static inline unsigned misses_access(unsigned cpu, uint64_t line, bool written)
 	bool there = way < FIRST_WAYS;
 	uint64_t owned = written ? OWNED : there ? set[way] & OWNED : 0;
 
-	if (there ? written && !(set[way] & OWNED) : true)
+	if (!there || (written && !(set[way] & OWNED)))
 		tell_others(cpu, line, written);
 	bring_forward(set, there ? way : FIRST_WAYS - 1, line << 1 | owned);
 	return there ? 0 : 1 + misses_last(line);
