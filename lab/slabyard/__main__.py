@@ -12,21 +12,14 @@ import os
 import signal
 import sys
 
+from .base.modules import keep_out
+
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class _KeepsOutPandas:
-    """First among the finders of modules."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def main() -> int:
     """Runs the command line; the exit status."""
-    sys.meta_path.insert(0, _KeepsOutPandas)
+    keep_out("pandas")
     try:
         from .command.cli import main as run
     except ModuleNotFoundError as error:
