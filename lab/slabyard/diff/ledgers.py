@@ -21,6 +21,7 @@ from ..attribution.usage import Joiner, Rows
 from ..base.errors import UserError
 from ..base.terminal import printable
 from ..trace import dumps
+from ..trace.cache_names import kmalloc_class, kmalloc_name
 from ..trace.dumps import Dump, Holder
 from ..trace.file import NO_CACHE, NO_OBJECT, Trace, Vocabulary, codes, recorded_curve
 
@@ -123,7 +124,7 @@ def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
         allocates, older, cache = rows.allocates[chosen], rows.older[chosen], rows.cache[chosen]
         cached = cache != NO_CACHE
         size = np.where(older & cached, sizes[np.where(cached, cache, 0)], rows.size[chosen])  # an older object's is not in the trace
-        class_ = np.minimum(rows.allocated[chosen], LARGEST_CLASS + 1).astype(np.int64)
+        class_ = np.minimum(kmalloc_class(rows.size[chosen], rows.allocated[chosen], trace.metadata.shared_pages), LARGEST_CLASS + 1)
         key = np.where(allocates, class_ << 32 | codes(batch["call_site"], names)[chosen], -1)
         joined = ~older & (rows.object[chosen] != NO_OBJECT)
         key[joined] = joiner.join(rows, chosen[joined], key[joined])
@@ -134,7 +135,7 @@ def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
             plain = told & ~cached
             classes.add(key[plain] >> 32, size[plain], sign)
     named = [one.name or f"(unnamed, {one.object_size} bytes)" for one in trace.metadata.caches]
-    kmalloc = [f"kmalloc-{size}" for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
+    kmalloc = [kmalloc_name(size) for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
     return caches.holders(named) + classes.holders(kmalloc), sites.holders([text or "(unknown)" for text in names.texts])
 
 
