@@ -14,7 +14,7 @@ import pytest
 
 from handmade import Builder, cache, complaint, slabyard
 from slabyard.attribution import pinned, usage
-from slabyard.trace.cache_names import kmalloc_name
+from slabyard.trace.snapshots import kmalloc_name
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]

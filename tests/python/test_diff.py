@@ -366,7 +366,8 @@ def test_slabtop_oom_and_allocinfo(tmp_path: Path) -> None:
     assert known == [("scsi_sense_cache", 32768, 15360), ("kmalloc-4k", 9437184, 221184)]
     (info,) = dumps.read(written(tmp_path / "allocinfo", ALLOCINFO))
     assert info.holders[3].name == "fs/ext4/super.c:1390 ext4_alloc_inode [ext4]" and info.holders[3].count == 6789
-    tail = written(tmp_path / "tail", "        2.8M    22648 fs/kernfs/dir.c:615 func:__kernfs_new_node\n")
+    odd = "     1.2.3        1 fs/dcache.c:1 func:no_number\n"
+    tail = written(tmp_path / "tail", f"        2.8M    22648 fs/kernfs/dir.c:615 func:__kernfs_new_node\n{odd}")
     assert dumps.read(tail)[0].holders[0].bytes == round(2.8 * (1 << 20))
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..base.errors import UserError
-from ..trace.cache_names import kmalloc_class, kmalloc_name
+from ..trace.cache_names import kmalloc_class
 from ..trace.file import (
     CACHE_ALLOC,
     CACHE_FREE,
@@ -45,6 +45,7 @@ from ..trace.file import (
     codes,
     recorded_curve,
 )
+from ..trace.snapshots import kmalloc_name
 
 DIMENSIONS = ("cache", "call_site", "stack", "task", "pid")
 FIGURES = (

@@ -21,9 +21,10 @@ from ..attribution.usage import Joiner, Rows
 from ..base.errors import UserError
 from ..base.terminal import printable
 from ..trace import dumps
-from ..trace.cache_names import kmalloc_class, kmalloc_name
+from ..trace.cache_names import kmalloc_class
 from ..trace.dumps import Dump, Holder
 from ..trace.file import NO_CACHE, NO_OBJECT, Trace, Vocabulary, codes, recorded_curve
+from ..trace.snapshots import kmalloc_name
 
 LARGEST_CLASS = 8192  # bytes of kmalloc; what is larger has pages of its own
 SAME_PLACES = 0.9  # of the places that two dumps share by name, from which on both are of one build
