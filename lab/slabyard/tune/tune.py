@@ -15,8 +15,6 @@ from .outcome import Outcome
 from .space import Space
 from .trials import Trials
 
-TRIALS = 1000
-
 
 def check(allocator: str, vary: Sequence[str], trials: int) -> Space:
     """The settings to try. UserError for what cannot be, and for a search without what it needs, before any work."""
