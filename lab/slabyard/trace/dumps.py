@@ -72,11 +72,12 @@ def read(path: Path) -> list[Dump]:
     """The dumps of a file, in its order; empty: it is none of these. UserError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(4)
+            if content == b"PAR1":
+                return []  # a trace
+            content += file.read(MOST_BYTES + 1 - len(content))
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
-    if content[:4] == b"PAR1":
-        return []  # a trace
     try:
         content = _uncompressed(content)
     except (OSError, EOFError, lzma.LZMAError) as error:
