@@ -20,7 +20,7 @@ is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,6 +47,7 @@ from ..trace.file import (
 )
 from ..trace.snapshots import kmalloc_name
 
+OF_OBJECTS = ("kind", "origin", "object", "size", "allocated", "cache")  # columns that Rows takes
 DIMENSIONS = ("cache", "call_site", "stack", "task", "pid")
 FIGURES = (
     "allocations", "frees", "allocated_bytes", "live_objects", "live_bytes", "requested_bytes", "peak_bytes", "growth_objects",
@@ -81,19 +82,24 @@ def usage(trace: Trace, by: Sequence[str] = ("cache",), window: Window | None = 
     keys = Keys(trace.metadata, by)
     ledger = _Ledger()
     row = 0
-    wanted = ["kind", "origin", "object", "size", "allocated", "cache", *(name for name in by if name != "cache")]
-    for batch in trace.batches(list(dict.fromkeys(wanted))):
-        end = min(bounds.last, row + batch.num_rows)
-        if end <= row:
-            break
-        part = batch.slice(0, end - row)
+    for part in batches_until(trace, bounds.last, [*OF_OBJECTS, *by]):
         before = min(max(bounds.first - row, 0), part.num_rows)
         if before:
             ledger.add(part.slice(0, before), keys, counted=False)
         if before < part.num_rows:
             ledger.add(part.slice(before), keys, counted=True)
-        row += batch.num_rows
+        row += part.num_rows
     return keys.table(ledger.figures(len(keys)), ("live_bytes", "growth_bytes", "allocations"))
+
+
+def batches_until(trace: Trace, last: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The row groups before the row `last`, of one of them what stands before it. A column may be named twice."""
+    row = 0
+    for batch in trace.batches(list(dict.fromkeys(columns))):
+        if row >= last:
+            return
+        yield batch.slice(0, min(batch.num_rows, last - row))
+        row += batch.num_rows
 
 
 def check_dimensions(trace: Trace, by: Sequence[str]) -> None:
