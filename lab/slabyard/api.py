@@ -26,7 +26,8 @@ import pyarrow as pa
 from .attribution import pinned, usage
 from .base.errors import MISSING, UserError
 from .base.terminal import Progress
-from .replay.workload import Options, Workload, check_spec
+from .replay.allocators import check_spec
+from .replay.workload import Options, Workload
 from .results import compare as comparing
 from .results import measures, ranks, records
 from .results.model import workloads

@@ -22,7 +22,8 @@ from handmade import complaint, slabyard
 from slabyard.base import programs
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.table import render
-from slabyard.replay.workload import Options, Workload, policies
+from slabyard.replay.allocators import policies
+from slabyard.replay.workload import Options, Workload
 from slabyard.tune import outcome, plot, search, space, tables, trials, tune
 
 TRIAL = trials.Trial((0,), "slub", {})

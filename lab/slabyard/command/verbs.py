@@ -40,7 +40,7 @@ def _print(text: str) -> None:
 
 
 def list_allocators(options: argparse.Namespace) -> int:
-    from ..replay.workload import policies
+    from ..replay.allocators import policies
 
     found = policies()
     _print(_list_text(found) if options.format == "text" else results(found, options.format, _list_tables))
@@ -269,7 +269,7 @@ def compare_allocators(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> Plan:
     """How to compare. UserError for allocators that there are not and a machine that cannot be, before anything is done for them."""
-    from ..replay.workload import check_spec
+    from ..replay.allocators import check_spec
     from ..results import compare
 
     specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
@@ -374,7 +374,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def show_geometry(options: argparse.Namespace) -> int:
-    from ..replay.workload import geometry
+    from ..replay.allocators import geometry
 
     cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
     found = geometry(options.allocator, cpus, options.sizes)

@@ -194,7 +194,7 @@ def _traces(names: Sequence[str], folder: Path, where: str) -> list[dict[str, st
 
 
 def _specs(table: Mapping[str, Any], where: str) -> list[str]:
-    from ..replay.workload import policies
+    from ..replay.allocators import policies
 
     found = _texts(table, "allocators", where)
     vary = table.get("vary", {})
@@ -220,7 +220,7 @@ def _check(substrate: str, specs: Sequence[str], works: Sequence[str], where: st
             for work in works:
                 workloads.parse(work)
             return
-        from ..replay.workload import check_spec
+        from ..replay.allocators import check_spec
 
         for spec in specs:
             check_spec(spec)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..replay.workload import Options, Workload, policies
+from ..replay.allocators import policies
+from ..replay.workload import Options, Workload
 from ..results import records
 from . import search, space
 from .outcome import Outcome
