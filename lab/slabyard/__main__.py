@@ -12,19 +12,18 @@ import os
 import signal
 import sys
 
-from .base.modules import keep_out
-
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
     """Runs the command line; the exit status."""
-    keep_out("pandas")
     try:
+        from .base.modules import keep_out
         from .command.cli import main as run
     except ModuleNotFoundError as error:
         os.write(2, f"slabyard: {error}; install slabyard again (pip install .), which brings it\n".encode())
         return 4
+    keep_out("pandas")
     status = run()
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
