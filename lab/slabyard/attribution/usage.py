@@ -216,7 +216,7 @@ class Keys:
     def _cache_name(self, code: int) -> str:
         if code < 0:
             return UNKNOWN_KMALLOC if code == -1 else UNKNOWN_CACHE
-        return kmalloc_name(code - NO_CACHE - 1) if code > NO_CACHE else self._caches[code].name
+        return kmalloc_name(code - NO_CACHE - 1) if code > NO_CACHE else self._caches[code].label
 
     def _text(self, rows: Rows, chosen: np.ndarray, name: str) -> np.ndarray:
         """Call sites, stacks, tasks. What the frees of older objects tell is who freed them, so it is not taken."""

@@ -135,9 +135,9 @@ def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
             sites.add(key[told] & 0xFFFFFFFF, size[told], sign)
             plain = told & ~cached
             classes.add(key[plain] >> 32, size[plain], sign)
-    named = [one.name or f"(unnamed, {one.object_size} bytes)" for one in trace.metadata.caches]
     kmalloc = [kmalloc_name(size) for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
-    return caches.holders(named) + classes.holders(kmalloc), sites.holders([text or "(unknown)" for text in names.texts])
+    holders = caches.holders([one.label for one in trace.metadata.caches]) + classes.holders(kmalloc)
+    return holders, sites.holders([text or "(unknown)" for text in names.texts])
 
 
 # ---- Two of them ---------------------------------------------------------------------------------------------------------------
