@@ -680,10 +680,13 @@ def test_compare_says_what_is_named_twice_or_not_at_all(tmp_path: Path) -> None:
     assert slabyard("compare", trace, "--allocators", "slub, slab", "--runs", "1").returncode == 0
 
 
-def test_a_verb_loads_what_it_needs_alone() -> None:
+@pytest.mark.parametrize("verb", ["list", "info"])  # of a dump
+def test_a_verb_loads_what_it_needs_alone(verb: str) -> None:
+    dump = Path(__file__).parents[1] / "data/linux-6.1-um-slub/hackbench/slabinfo.after"
+    words = [verb] if verb == "list" else [verb, str(dump), "--format", "csv"]
     script = (
-        "import sys; sys.argv = ['slabyard', 'list']; from slabyard.__main__ import main; status = main()\n"
+        "import sys; from slabyard.__main__ import main; status = main()\n"
         "print(status, sorted({'numpy', 'pyarrow', 'tabulate', 'rich', 'jinja2', 'plotly'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr

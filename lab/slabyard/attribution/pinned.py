@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ..base.errors import UserError
 from ..trace.file import NO_OBJECT, OWNERS, PAGE_ALLOC, PAGE_FREE, SLAB, Trace, codes
-from .usage import OF_OBJECTS, Keys, Rows, Window, batches_until, check_dimensions
+from .usage import OF_OBJECTS, Keys, Rows, Window, batches_until, check_dimensions, with_room
 
 FIGURES = ("objects", "object_bytes", "slabs", "held_pages", "alone_pages", "pinned_bytes")
 
@@ -49,13 +49,8 @@ class _State:
         self.bytes = np.zeros(0, np.uint32)
 
     def make_room(self, count: int) -> None:
-        more = count - len(self.key)
-        if more > 0:
-            more = max(more, len(self.key))
-            self.key = np.concatenate([self.key, np.full(more, -1, np.int64)])
-            self.order = np.concatenate([self.order, np.full(more, -1, np.int8)])
-            self.address = np.concatenate([self.address, np.zeros(more, np.uint64)])
-            self.bytes = np.concatenate([self.bytes, np.zeros(more, np.uint32)])
+        self.key, self.order = with_room(self.key, count, -1), with_room(self.order, count, -1)
+        self.address, self.bytes = with_room(self.address, count), with_room(self.bytes, count)
 
 
 def pinned(trace: Trace, by: Sequence[str], window: Window) -> Pinned:

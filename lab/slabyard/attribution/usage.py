@@ -278,6 +278,12 @@ class Rows:
         self.frees = (self.kind == KFREE) | (self.kind == CACHE_FREE)
 
 
+def with_room(array: np.ndarray, count: int, fill: int = 0) -> np.ndarray:
+    """An array by object number, of that many elements at least; where it grows it doubles, as numbers rise a little each time."""
+    more = count - len(array)
+    return array if more <= 0 else np.concatenate([array, np.full(max(more, len(array)), fill, array.dtype)])
+
+
 class Joiner:
     """Joins frees with the keys of their allocations, row group after row group."""
 
@@ -289,7 +295,7 @@ class Joiner:
         objects = rows.object[chosen]
         if not len(objects):
             return keys
-        self._make_room(int(objects.max()) + 1)
+        self._carried = with_room(self._carried, int(objects.max()) + 1, _NONE)
         order = np.argsort(objects, kind="stable")
         sorted_objects, sorted_keys = objects[order], keys[order]
         frees = rows.frees[chosen][order]
@@ -301,12 +307,6 @@ class Joiner:
         out = np.empty_like(sorted_keys)
         out[order] = sorted_keys
         return out
-
-    def _make_room(self, count: int) -> None:
-        if count > len(self._carried):
-            more = np.full(max(count, 2 * len(self._carried)), _NONE, np.int64)
-            more[: len(self._carried)] = self._carried
-            self._carried = more
 
 
 @dataclass

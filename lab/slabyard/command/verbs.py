@@ -113,8 +113,7 @@ def import_capture(options: argparse.Namespace) -> int:
 
 
 def describe_trace(options: argparse.Namespace) -> int:
-    from ..trace import dumps, info
-    from ..trace.file import Trace
+    from ..trace import dumps
 
     wanted = wants_views(options)
     if options.trace.exists() and not options.trace.is_dir():
@@ -124,6 +123,9 @@ def describe_trace(options: argparse.Namespace) -> int:
             return describe_dump(options.trace, found, options)
         if is_special(options.trace):  # what was read of it is gone
             raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
+    from ..trace import info  # loads Arrow, which a dump does without
+    from ..trace.file import Trace
+
     if wanted:
         with Trace(options.trace) as trace:
             show_views(trace, options)
