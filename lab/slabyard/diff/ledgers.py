@@ -25,6 +25,7 @@ from ..trace.cache_names import kmalloc_class
 from ..trace.dumps import Dump, Holder
 from ..trace.file import NO_CACHE, NO_OBJECT, Trace, Vocabulary, codes, recorded_curve
 from ..trace.snapshots import kmalloc_name
+from .model import Grown
 
 LARGEST_CLASS = 8192  # bytes of kmalloc; what is larger has pages of its own
 SAME_PLACES = 0.9  # of the places that two dumps share by name, from which on both are of one build
@@ -47,20 +48,6 @@ class Ledger:
     def grew(self) -> bool:
         """Whether its figures are what grew, not what there is."""
         return self.kind == "trace"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One holder in both. None: it is not there."""
-
-    name: str
-    old: Holder | None
-    new: Holder | None
-
-    @property
-    def bytes(self) -> int:
-        """What it grew by."""
-        return (self.new.bytes if self.new else 0) - (self.old.bytes if self.old else 0)
 
 
 def of_dumps(path: Path, found: list[Dump]) -> Ledger:
@@ -143,19 +130,26 @@ def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
 # ---- Two of them ---------------------------------------------------------------------------------------------------------------
 
 
-def changes(old: Ledger, new: Ledger) -> dict[str, list[Change]]:
-    """By section, every holder of either, those that grew most first. UserError where the two say nothing of the same things."""
-    found = {}
-    for what in old.sections:
-        if what not in new.sections:
-            continue
+def changes(old: Ledger, new: Ledger) -> list[Grown]:
+    """Every holder of either, a section after the other, those that grew most first. UserError where the two say nothing of the same
+    things."""
+    both = [what for what in old.sections if what in new.sections]
+    if not both or old.grew != new.grew:
+        raise UserError(f"{old.path} is {_article(old.kind)}, {new.path} {_article(new.kind)}; give two of one kind")
+    found = []
+    for what in both:
         plain = _plain_names(what, old, new)
         mine, others = _named(old.sections[what], plain), _named(new.sections[what], plain)
-        both = [Change(name, mine.get(name), others.get(name)) for name in dict.fromkeys([*mine, *others])]
-        found[what] = sorted(both, key=lambda one: (-abs(one.bytes), one.name))
-    if not found or old.grew != new.grew:
-        raise UserError(f"{old.path} is {_article(old.kind)}, {new.path} {_article(new.kind)}; give two of one kind")
+        section = [_change(what, name, mine.get(name), others.get(name), old.grew) for name in dict.fromkeys([*mine, *others])]
+        found += sorted(section, key=lambda one: (-abs(one.change), one.name))
     return found
+
+
+def _change(what: str, name: str, old: Holder | None, new: Holder | None, grew: bool) -> Grown:
+    """One holder in both; None: it is not there. Counts are of objects or calls, in a trace of allocations."""
+    sizes = [None if one is None else one.bytes for one in (old, new)]
+    counts = [None if one is None else one.room if grew else one.count for one in (old, new)]
+    return Grown("", "", what, name, *sizes, *counts)
 
 
 def _article(kind: str) -> str:
