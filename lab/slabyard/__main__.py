@@ -15,23 +15,15 @@ import sys
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _KeepsOutPandas:
-    """First among the finders of modules."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name=name)
-
-
 def main() -> int:
     """Runs the command line; the exit status."""
-    sys.meta_path.insert(0, _KeepsOutPandas)
     try:
+        from .base.modules import keep_out
         from .command.cli import main as run
     except ModuleNotFoundError as error:
         os.write(2, f"slabyard: {error}; install slabyard again (pip install .), which brings it\n".encode())
         return 4
+    keep_out("pandas")
     status = run()
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)

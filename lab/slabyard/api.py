@@ -26,7 +26,8 @@ import pyarrow as pa
 from .attribution import pinned, usage
 from .base.errors import MISSING, UserError
 from .base.terminal import Progress
-from .replay.workload import Options, Workload, check_spec
+from .replay.allocators import check_spec
+from .replay.workload import Options, Workload
 from .results import compare as comparing
 from .results import measures, ranks, records
 from .results.model import workloads
@@ -200,21 +201,9 @@ def compare(
     for spec in specs:
         check_spec(spec)
     plan = comparing.Plan(specs, runs, warmup, jobs, Options(cpus, nodes, memory, start))
-    with (Progress if progress else _Quiet)(comparing.steps(len(wanted), plan)) as shown:
+    with Progress(comparing.steps(len(wanted), plan), quiet=not progress) as shown:
         return Comparison(comparing.compare([_path(one) for one in wanted], plan, shown))
-
-
-class _Quiet(Progress):
-    """Progress that nobody sees."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.bar = total, 0, None
-
-    def stage(self, description: str) -> None:
-        pass
 
 
 def _path(trace: Trace | Name) -> Path:
     return trace.path if isinstance(trace, Trace) else Path(trace)
-
-

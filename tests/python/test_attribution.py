@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from handmade import Builder, cache, complaint, slabyard
-from slabyard.attribution import pinned, usage
-from slabyard.trace.cache_names import kmalloc_name
+from slabyard.attribution import export, pinned, usage
+from slabyard.trace.snapshots import kmalloc_name
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +106,18 @@ def test_usage_is_that_of_a_model(seed: int, part: str, by: str, tmp_path: Path)
     assert found["live_bytes"].to_pylist() == sorted(found["live_bytes"].to_pylist(), reverse=True)
     if by == "call_site":
         assert {row["module"] for row in found.to_pylist()} == {"ext4", ""}
+
+
+def test_caches_without_a_name_are_told_by_their_size(tmp_path: Path) -> None:
+    builder = Builder()
+    builder.metadata.caches = [cache("", 24), cache("", 40)]
+    for number in range(5):
+        builder.cache_alloc(number, number % 2)
+    with Trace(builder.write(tmp_path / "t.parquet")) as trace:
+        held = {row["cache"]: row["live_bytes"] for row in usage.usage(trace).to_pylist()}
+        _, curves = export.curves(trace, usage.window_of(trace, None, None))
+    assert held == {"(unnamed, 24 bytes)": 72, "(unnamed, 40 bytes)": 80}
+    assert {name: int(one[-1]) for name, one in curves.items()} == {**held, "": 152}
 
 
 def test_two_dimensions_add_up_to_one(tmp_path: Path) -> None:

@@ -433,24 +433,25 @@ def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
     assert rest.splitlines()[-1] == "slabyard: interrupted"
 
 
-def test_a_package_that_is_missing() -> None:
-    script = "import sys; sys.modules['tabulate'] = None; from slabyard.__main__ import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
-    assert "tabulate" in complaint(done, 4) and "pip install ." in done.stderr
+@pytest.mark.parametrize(("package", "form"), [("tabulate", "md"), ("argparse", "text")])  # of a verb, of every command line
+def test_a_package_that_is_missing(package: str, form: str) -> None:
+    script = f"import sys; sys.modules[{package!r}] = None; from slabyard.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", script, "list", "--format", form], capture_output=True, text=True, check=False)
+    assert package in complaint(done, 4) and "pip install ." in done.stderr
 
 
 def test_an_interrupt_that_python_wraps_is_one() -> None:
     script = """if True:
         import os, signal, sys
         from slabyard.command import cli
-        from slabyard.replay import workload
+        from slabyard.replay import allocators
 
         class Descriptor:
             def __set_name__(self, owner, name):
                 os.kill(os.getpid(), signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)  # of an impatient user
 
-        workload.policies = lambda: type("Made", (), {"member": Descriptor()})
+        allocators.policies = lambda: type("Made", (), {"member": Descriptor()})
         sys.exit(cli.main(["list"]))
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -677,3 +678,15 @@ def test_compare_says_what_is_named_twice_or_not_at_all(tmp_path: Path) -> None:
     assert "slabyard compare -- make" in complaint(slabyard("compare", "--"), 2)
     assert "--caches goes with" in complaint(slabyard("replay", trace, "--allocator", "slub", "--caches", "--slabinfo"), 2)
     assert slabyard("compare", trace, "--allocators", "slub, slab", "--runs", "1").returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["list", "info"])  # of a dump
+def test_a_verb_loads_what_it_needs_alone(verb: str) -> None:
+    dump = Path(__file__).parents[1] / "data/linux-6.1-um-slub/hackbench/slabinfo.after"
+    words = [verb] if verb == "list" else [verb, str(dump), "--format", "csv"]
+    script = (
+        "import sys; from slabyard.__main__ import main; status = main()\n"
+        "print(status, sorted({'numpy', 'pyarrow', 'tabulate', 'rich', 'jinja2', 'plotly'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr

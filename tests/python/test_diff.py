@@ -297,6 +297,16 @@ def test_a_trace_tells_who_grew(tmp_path: Path) -> None:
     assert ledger.memory is None, "no page events"
 
 
+@pytest.mark.parametrize(("shared", "name"), [(False, "kmalloc-2k"), (True, "kmalloc-1k")])
+def test_kmallocs_have_the_names_of_the_kernel(tmp_path: Path, shared: bool, name: str) -> None:
+    build = handmade.Builder()
+    build.metadata.shared_pages = shared
+    build.kmalloc(0, 1000, allocated=2048)
+    build.kmalloc(1, 9000, allocated=16384)
+    ledger = ledgers.of_trace(build.write(tmp_path / "t.parquet"))
+    assert [one.name for one in ledger.sections["cache"]] == [name, "kmalloc (pages)"]
+
+
 def test_traces_of_two_kernels(tmp_path: Path) -> None:
     one, two = growing(tmp_path / "a.parquet", 3), growing(tmp_path / "b.parquet", 5, "6.2.0-test", "0x1c/0x30")
     found = files.compare(one, two, [])
@@ -356,7 +366,8 @@ def test_slabtop_oom_and_allocinfo(tmp_path: Path) -> None:
     assert known == [("scsi_sense_cache", 32768, 15360), ("kmalloc-4k", 9437184, 221184)]
     (info,) = dumps.read(written(tmp_path / "allocinfo", ALLOCINFO))
     assert info.holders[3].name == "fs/ext4/super.c:1390 ext4_alloc_inode [ext4]" and info.holders[3].count == 6789
-    tail = written(tmp_path / "tail", "        2.8M    22648 fs/kernfs/dir.c:615 func:__kernfs_new_node\n")
+    odd = "     1.2.3        1 fs/dcache.c:1 func:no_number\n"
+    tail = written(tmp_path / "tail", f"        2.8M    22648 fs/kernfs/dir.c:615 func:__kernfs_new_node\n{odd}")
     assert dumps.read(tail)[0].holders[0].bytes == round(2.8 * (1 << 20))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from slabyard.command import parsers
-from slabyard.replay import workload as replay
+from slabyard.replay import allocators as replay
 from slabyard.results import threads
 from slabyard.base.errors import MISSING, UserError
 from slabyard.kernels import kinds, workloads

@@ -12,7 +12,8 @@ import json
 from pathlib import Path
 
 import pytest
-from slabyard.replay.workload import Options, Workload, policies
+from slabyard.replay.allocators import policies
+from slabyard.replay.workload import Options, Workload
 from slabyard.results.compare import ALLOCATORS
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,10 @@ import handmade
 import pytest
 from handmade import slabyard
 
+from slabyard.replay import allocators
 from slabyard.replay import workload as replay
 
-POLICIES = [policy["name"] for policy in replay.policies()]
+POLICIES = [policy["name"] for policy in allocators.policies()]
 
 
 def exact(trace: Path, policy: str, **options: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import handmade
 import pytest
 from handmade import complaint, slabyard
 
+from slabyard.replay import allocators
 from slabyard.replay import workload as replay
 from slabyard.report import slabtop
 from slabyard.trace import snapshots
@@ -25,7 +26,7 @@ HEADER = (
     "slabinfo - version: 2.1\n# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>"
     " : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n"
 )
-POLICIES = [policy["name"] for policy in replay.policies()]
+POLICIES = [policy["name"] for policy in allocators.policies()]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shutil
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -21,7 +22,8 @@ from handmade import complaint, slabyard
 from slabyard.base import programs
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.table import render
-from slabyard.replay.workload import Options, Workload, policies
+from slabyard.replay.allocators import policies
+from slabyard.replay.workload import Options, Workload
 from slabyard.tune import outcome, plot, search, space, tables, trials, tune
 
 TRIAL = trials.Trial((0,), "slub", {})
@@ -244,3 +246,15 @@ def test_a_process_that_dies_is_one_line(busy: Path, monkeypatch: pytest.MonkeyP
         programs.kill_children()
         with pytest.raises(UserError):
             tried.run([(0,)])
+
+
+def test_the_command_does_without_pandas_but_for_salib(busy: Path) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("SALib")
+    script = (
+        f"import sys; sys.argv = ['slabyard', 'info', '--caches', {str(busy)!r}]\n"
+        "from slabyard.__main__ import main; from slabyard.tune import search\n"
+        "print(main(), 'pandas' in sys.modules, search.has_salib(), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False True True", done.stderr

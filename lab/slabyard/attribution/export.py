@@ -40,7 +40,7 @@ def gather(trace: Trace, window: Window) -> pa.Table:
     `pinned_bytes`; these are null where nothing ties objects to pages."""
     by = usage.present_dimensions(trace)
     table = usage.usage(trace, by, window)
-    if trace.metadata.direct_map.base is None or not trace.metadata.has_pages:
+    if not pinned.can_tell(trace):
         nothing = {"held_pages": pa.float64(), "alone_pages": pa.int64(), "pinned_bytes": pa.int64()}
         for name, kind in nothing.items():
             table = table.append_column(name, pa.nulls(table.num_rows, kind))
@@ -67,9 +67,9 @@ def _speedscope(trace: Trace, path: Path, window: Window, weight: str) -> None:
 
 
 def _weighed(trace: Trace, window: Window, weight: str) -> Stacks:
-    if weight == "pinned_bytes":
-        pinned.direct_map_base(trace)  # refuses a trace that cannot tell
-    return stacks(gather(trace, window), weight)
+    by = usage.present_dimensions(trace)
+    table = pinned.pinned(trace, by, window).table if weight == "pinned_bytes" else usage.usage(trace, by, window)
+    return stacks(table, weight)
 
 
 def _pprof(trace: Trace, path: Path, window: Window, _weight: str) -> None:
@@ -112,16 +112,14 @@ def curves(trace: Trace, window: Window, points: int = POINTS) -> tuple[np.ndarr
     keys, joiner = Keys(trace.metadata, ["cache"]), Joiner()
     places: list[np.ndarray] = []
     amounts: list[np.ndarray] = []
-    row = 0
-    for batch in trace.batches(["time", "kind", "origin", "object", "size", "allocated", "cache"]):
-        rows = Rows(batch.slice(0, max(0, min(batch.num_rows, window.last - row))))
-        row += batch.num_rows
+    for batch in usage.batches_until(trace, window.last, ["time", *usage.OF_OBJECTS]):
+        rows = Rows(batch)
         chosen = np.flatnonzero((rows.allocates | rows.frees) & ~rows.older)
         key = np.full(len(chosen), -1, np.int64)
         allocates = rows.allocates[chosen]
         key[allocates] = keys.number(rows, chosen[allocates])
         key = joiner.join(rows, chosen, key)
-        point = np.minimum(np.searchsorted(times, rows.batch["time"].to_numpy()[chosen]), points - 1)
+        point = np.minimum(np.searchsorted(times, batch["time"].to_numpy()[chosen]), points - 1)
         changes = np.where(allocates, 1, -1) * rows.allocated[chosen].astype(np.int64)
         known = key >= 0
         sums = np.bincount(key[known] * points + point[known], changes[known])

@@ -49,10 +49,9 @@ def flames(trace: Trace) -> dict[str, list[dict[str, Any]]]:
     nothing ties objects to pages."""
     by = [name for name in usage.present_dimensions(trace) if name != "task"]
     found = {"live_at_peak": stacks(usage.usage(trace, by, usage.window_of(trace, None, "peak")), "live_bytes")}
-    tied = trace.metadata.direct_map.base is not None and trace.metadata.has_pages
-    found["pinned_at_end"] = (
-        stacks(pinned.pinned(trace, by, usage.window_of(trace, None, None)).table, "pinned_bytes") if tied else Counter()
-    )
+    found["pinned_at_end"] = Counter()
+    if pinned.can_tell(trace):
+        found["pinned_at_end"] = stacks(pinned.pinned(trace, by, usage.window_of(trace, None, None)).table, "pinned_bytes")
     return {name: _listed(one) for name, one in found.items()}
 
 

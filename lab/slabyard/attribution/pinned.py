@@ -14,7 +14,7 @@ that were allocated in bulk (docs/trace-format.md), so a slab may hold more than
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ..base.errors import UserError
 from ..trace.file import NO_OBJECT, OWNERS, PAGE_ALLOC, PAGE_FREE, SLAB, Trace, codes
-from .usage import Keys, Rows, Window, check_dimensions
+from .usage import OF_OBJECTS, Keys, Rows, Window, batches_until, check_dimensions, with_room
 
 FIGURES = ("objects", "object_bytes", "slabs", "held_pages", "alone_pages", "pinned_bytes")
 
@@ -49,42 +49,33 @@ class _State:
         self.bytes = np.zeros(0, np.uint32)
 
     def make_room(self, count: int) -> None:
-        more = count - len(self.key)
-        if more > 0:
-            more = max(more, len(self.key))
-            self.key = np.concatenate([self.key, np.full(more, -1, np.int64)])
-            self.order = np.concatenate([self.order, np.full(more, -1, np.int8)])
-            self.address = np.concatenate([self.address, np.zeros(more, np.uint64)])
-            self.bytes = np.concatenate([self.bytes, np.zeros(more, np.uint32)])
+        self.key, self.order = with_room(self.key, count, -1), with_room(self.order, count, -1)
+        self.address, self.bytes = with_room(self.address, count), with_room(self.bytes, count)
 
 
 def pinned(trace: Trace, by: Sequence[str], window: Window) -> Pinned:
     """What is pinned at the end of the window. UserError where nothing ties objects to pages, or a dimension is missing."""
     check_dimensions(trace, by)
-    base = direct_map_base(trace)
+    base = _direct_map_base(trace)
     keys = Keys(trace.metadata, by)
     state = _State()
-    for batch in _until(trace, window.last, ["kind", "origin", "object", "address", "size", "allocated", "cache", "order", "owner"], by):
+    for batch in batches_until(trace, window.last, [*OF_OBJECTS, "address", "order", "owner", *by]):
         _take(batch, keys, state)
     return _shared_out(state, keys, base, trace.metadata.page_size)
 
 
-def direct_map_base(trace: Trace) -> int:
+def can_tell(trace: Trace) -> bool:
+    """Whether something in the trace ties objects to pages."""
+    return trace.metadata.direct_map.base is not None and trace.metadata.has_pages
+
+
+def _direct_map_base(trace: Trace) -> int:
     """The address of page frame 0. UserError where the trace does not tell."""
     base = trace.metadata.direct_map.base
-    if base is None or not trace.metadata.has_pages:
+    if base is None or not can_tell(trace):
         why = "its pointers are hashed" if trace.metadata.direct_map.hashed else "nothing in it ties objects to pages"
         raise UserError(f"{trace.path}: {why}, so what is pinned cannot be told; record it with slabyard record")
     return int(base, 16)
-
-
-def _until(trace: Trace, last: int, columns: Sequence[str], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    row = 0
-    for batch in trace.batches(list(dict.fromkeys([*columns, *by]))):
-        if row >= last:
-            return
-        yield batch.slice(0, min(batch.num_rows, last - row))
-        row += batch.num_rows
 
 
 def _take(batch: pa.RecordBatch, keys: Keys, state: _State) -> None:

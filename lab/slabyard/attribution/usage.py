@@ -20,14 +20,14 @@ is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from ..base.errors import UserError
-from ..trace.cache_names import kmalloc_class, kmalloc_name
+from ..trace.cache_names import kmalloc_class
 from ..trace.file import (
     CACHE_ALLOC,
     CACHE_FREE,
@@ -45,7 +45,9 @@ from ..trace.file import (
     codes,
     recorded_curve,
 )
+from ..trace.snapshots import kmalloc_name
 
+OF_OBJECTS = ("kind", "origin", "object", "size", "allocated", "cache")  # columns that Rows takes
 DIMENSIONS = ("cache", "call_site", "stack", "task", "pid")
 FIGURES = (
     "allocations", "frees", "allocated_bytes", "live_objects", "live_bytes", "requested_bytes", "peak_bytes", "growth_objects",
@@ -80,19 +82,24 @@ def usage(trace: Trace, by: Sequence[str] = ("cache",), window: Window | None = 
     keys = Keys(trace.metadata, by)
     ledger = _Ledger()
     row = 0
-    wanted = ["kind", "origin", "object", "size", "allocated", "cache", *(name for name in by if name != "cache")]
-    for batch in trace.batches(list(dict.fromkeys(wanted))):
-        end = min(bounds.last, row + batch.num_rows)
-        if end <= row:
-            break
-        part = batch.slice(0, end - row)
+    for part in batches_until(trace, bounds.last, [*OF_OBJECTS, *by]):
         before = min(max(bounds.first - row, 0), part.num_rows)
         if before:
             ledger.add(part.slice(0, before), keys, counted=False)
         if before < part.num_rows:
             ledger.add(part.slice(before), keys, counted=True)
-        row += batch.num_rows
+        row += part.num_rows
     return keys.table(ledger.figures(len(keys)), ("live_bytes", "growth_bytes", "allocations"))
+
+
+def batches_until(trace: Trace, last: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The row groups before the row `last`, of one of them what stands before it. A column may be named twice."""
+    row = 0
+    for batch in trace.batches(list(dict.fromkeys(columns))):
+        if row >= last:
+            return
+        yield batch.slice(0, min(batch.num_rows, last - row))
+        row += batch.num_rows
 
 
 def check_dimensions(trace: Trace, by: Sequence[str]) -> None:
@@ -209,7 +216,7 @@ class Keys:
     def _cache_name(self, code: int) -> str:
         if code < 0:
             return UNKNOWN_KMALLOC if code == -1 else UNKNOWN_CACHE
-        return kmalloc_name(code - NO_CACHE - 1) if code > NO_CACHE else self._caches[code].name
+        return kmalloc_name(code - NO_CACHE - 1) if code > NO_CACHE else self._caches[code].label
 
     def _text(self, rows: Rows, chosen: np.ndarray, name: str) -> np.ndarray:
         """Call sites, stacks, tasks. What the frees of older objects tell is who freed them, so it is not taken."""
@@ -271,6 +278,12 @@ class Rows:
         self.frees = (self.kind == KFREE) | (self.kind == CACHE_FREE)
 
 
+def with_room(array: np.ndarray, count: int, fill: int = 0) -> np.ndarray:
+    """An array by object number, of that many elements at least; where it grows it doubles, as numbers rise a little each time."""
+    more = count - len(array)
+    return array if more <= 0 else np.concatenate([array, np.full(max(more, len(array)), fill, array.dtype)])
+
+
 class Joiner:
     """Joins frees with the keys of their allocations, row group after row group."""
 
@@ -282,7 +295,7 @@ class Joiner:
         objects = rows.object[chosen]
         if not len(objects):
             return keys
-        self._make_room(int(objects.max()) + 1)
+        self._carried = with_room(self._carried, int(objects.max()) + 1, _NONE)
         order = np.argsort(objects, kind="stable")
         sorted_objects, sorted_keys = objects[order], keys[order]
         frees = rows.frees[chosen][order]
@@ -294,12 +307,6 @@ class Joiner:
         out = np.empty_like(sorted_keys)
         out[order] = sorted_keys
         return out
-
-    def _make_room(self, count: int) -> None:
-        if count > len(self._carried):
-            more = np.full(max(count, 2 * len(self._carried)), _NONE, np.int64)
-            more[: len(self._carried)] = self._carried
-            self._carried = more
 
 
 @dataclass

@@ -7,6 +7,7 @@ given as a text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
@@ -28,6 +29,12 @@ def _head(name: str, attributes: Mapping[str, Value]) -> Markup:
 def title(text: str) -> Markup:
     """What a browser shows under the pointer."""
     return element("title", {}, text)
+
+
+def round_step(about: float) -> float:
+    """A round distance between the ticks of an axis: 1, 2 or 5 times a power of ten, the least that is about that or more."""
+    power = 10.0 ** math.floor(math.log10(about))
+    return float(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= about * 0.999))
 
 
 def picture(attributes: Mapping[str, Value], shapes: Sequence[Markup]) -> str:

@@ -14,12 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import tabulate
-
 from .errors import UserError
 from .files import to_json
-
-tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
 
 FORMATS = ("text", "json", "csv", "md")
 WIDTH = 80  # of text
@@ -139,6 +135,9 @@ def _framed(title: str, bodies: Sequence[str], notes: Sequence[str]) -> str:
 
 def _aligned(table: Table, columns: Sequence[int], form: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The body of a table; `columns` are the places of its columns in the table."""
+    import tabulate  # takes long to load, and most command lines print no table
+
+    tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
     align = ["right" if place and _numeric(table, place) else "left" for place in columns]
     body = tabulate.tabulate(rows, headers=headings, tablefmt=form, disable_numparse=True, colalign=align if rows else None)
     return "\n".join(line.rstrip() for line in body.splitlines())

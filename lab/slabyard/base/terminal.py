@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.done, self.quiet = total, 0, quiet
         self.bar: Any = None
-        if sys.stderr.isatty() and not quiet:
+        if not quiet and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar

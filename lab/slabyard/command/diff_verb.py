@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
+from ..base.errors import DONE, REGRESSION, UserError
 from ..base.files import check_outputs, to_json
 from ..base.table import results
 from ..base.terminal import note, printable
-from .words import add_format, file, new_file
+from .status import completeness
+from .words import add_format, add_verb, file, new_file
 
 if TYPE_CHECKING:
     from ..diff.model import Difference
     from ..results.records import Record
     from ..trace.dumps import Dump
 
-AddVerb = Callable[..., argparse.ArgumentParser]
 DEFAULT = "memory>2%%,time>10%%,cost>1%%"  # of diff.conditions, which is loaded where it is needed
 CONDITIONS = "memory, peak, kept, time, cost, fragmentation or a measure, > and a limit: 2%%, 64K, 0"
 
 
-def add(parent: Any, add_verb: AddVerb) -> None:
+def add(parent: Any) -> None:
     verb = add_verb(
         parent, "diff", "what changed between two results, traces or slabinfos", _diff,
         "slabyard diff old.json new.json --fail-if 'memory>2%,time>10%,cost>1%'\n"
@@ -97,11 +97,7 @@ def _told(found: Difference, options: argparse.Namespace, every: bool) -> int:
         sys.stdout.write(to_json(found.as_json()))
     else:
         sys.stdout.write(results(found, options.format, lambda one: tables.tables(one, every), tables.flat))
-    status = DONE
-    for name, reason in found.incomplete.items():
-        if reason:
-            note(f"{name} is incomplete: {reason}")
-            status = INCOMPLETE
+    status = completeness(found.incomplete)
     for row in found.failures[:MOST_TOLD]:
         of = f"{row.workload} under {row.run}" if row.run else row.workload
         note(f"regression: {of}: {row.measure} {tables.change(row)} ({', '.join(row.failed)})")

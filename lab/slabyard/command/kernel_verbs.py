@@ -8,7 +8,7 @@ has never seen one. What takes long to load is loaded by the verb that needs it:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from ..base.table import Cell, Table, counted, results
 from ..base.terminal import Progress, note
 from ..kernels import config, kinds, workloads
 from .verbs import deliver
-from .words import add_format, check_caches, count, file, new_file, size, specs
+from .words import add_format, add_verb, check_caches, count, file, new_file, size, specs
 
 if TYPE_CHECKING:
     from ..kernels import build, machine, run
@@ -30,11 +30,10 @@ TRACE_BUFFER = 64 << 20
 
 SPEC = "as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
 ALLOCATORS = "specs, separated by commas (default: Linux's own, and every policy of slabyard)"
-AddVerb = Callable[..., argparse.ArgumentParser]
 
 
-def add(verbs: Any, add_verb: AddVerb) -> None:
-    """Adds the verbs. `add_verb`: the command line's own way to make a parser."""
+def add(verbs: Any) -> None:
+    """Adds the verbs."""
     verb = add_verb(
         verbs, "build", "build a kernel on an allocator, once", _build,
         "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",

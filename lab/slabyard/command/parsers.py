@@ -9,14 +9,13 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
 from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
-from .words import add_format, count, cpus, duration, file, new_file, nodes, size, specs, thread_counts
+from .words import add_format, add_machine, add_verb, count, cpus, duration, file, new_file, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -70,7 +69,8 @@ def parser() -> Parser:
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
-        _record, _top, _import, _info, _export, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
+        _record, _top, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add, _threads,
+        _run, _geometry, _layout, _kernel,
     ):  # fmt: skip
         add(parent)
     return top
@@ -154,10 +154,6 @@ def _info(parent: Any) -> None:
     add_format(verb)
 
 
-def _export(parent: Any) -> None:
-    who_verbs.add_export(parent, add_verb)
-
-
 def _replay(parent: Any) -> None:
     verb = add_verb(
         parent, "replay", "one trace under one allocator", verbs.replay_trace,
@@ -185,7 +181,7 @@ def _replay(parent: Any) -> None:
         "n name, o objects (default), p pages per slab, s object size, u use",
     )  # fmt: skip
     _costs(verb)
-    _machine(verb)
+    add_machine(verb)
     add_format(verb)
 
 
@@ -211,21 +207,9 @@ def _compare(parent: Any) -> None:
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _costs(verb)
     diff_verb.add_baseline(verb)
-    _machine(verb)
+    add_machine(verb)
     add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
-
-
-def _diff(parent: Any) -> None:
-    diff_verb.add(parent, add_verb)
-
-
-def _tune(parent: Any) -> None:
-    tune_verb.add(parent, add_verb, _machine)
-
-
-def _sweep(parent: Any) -> None:
-    sweep_verb.add(parent, add_verb)
 
 
 def _threads(parent: Any) -> None:
@@ -300,40 +284,14 @@ def _kernel(parent: Any) -> None:
         parent, "kernel", "Linux itself, built on an allocator and booted", verbs.no_kernel_verb,
         "slabyard kernel run --allocator slub --workload hackbench\n  slabyard kernel compare",
     )  # fmt: skip
-    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), add_verb)
+    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser))
 
 
 # ---- What several have -------------------------------------------------------------------------------------------
 
 
-def add_verb(
-    parent: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], example: str, more: str = ""
-) -> argparse.ArgumentParser:
-    """The parser of a new verb; `run` does what it is for."""
-    verb: argparse.ArgumentParser = parent.add_parser(
-        name, help=summary, description=textwrap.fill(summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""), 80),
-        epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    verb.set_defaults(run=run)
-    return verb
-
-
 def _costs(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--cost", action="store_true", help="also count instructions and cache misses of an operation; needs valgrind"
-    )
+    verb.add_argument("--cost", action="store_true", help="also count instructions and cache misses of an operation; needs valgrind")
     verb.add_argument(
         "--cost-functions", type=count(10_000), metavar="N", help="the same, and in the records the N functions that cost most"
-    )
-
-
-def _machine(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--cpus", type=cpus, metavar="N", help="CPU slots (default: as recorded)")
-    verb.add_argument("--nodes", type=nodes, metavar="N", help="memory nodes (default: as recorded)")
-    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
-    verb.add_argument(
-        "--allow-failures", action="store_true", help="count requests that find no memory, rather than refuse the trace (status 2)"
-    )
-    verb.add_argument(
-        "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
     )

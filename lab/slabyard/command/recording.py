@@ -98,4 +98,3 @@ def check_import(output: Path, capture: Path, force: bool) -> None:
         made = ""
     if made != capture.name:
         raise UserError(f"{output}: is there, and was not made of {capture.name}; name another file, or overwrite it with --force")
-

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, INCOMPLETE, UserError
 from ..base.files import check_outputs, export_json
 from ..base.table import Cell, Table, results
 from ..base.terminal import note
-from .words import add_format, count, file, new_file
+from .words import add_format, add_verb, count, file, new_file
 
 if TYPE_CHECKING:
     from ..sweep.plan import Plan
 
-AddVerb = Callable[..., argparse.ArgumentParser]
 PLAN = """\
 repetitions = 6                 # of each run
 [[matrix]]
@@ -39,7 +38,7 @@ allocators = ["slub", "slabyard:slqb"]
 SHOWN_FAILURES = 5
 
 
-def add(parent: Any, add_verb: AddVerb) -> None:
+def add(parent: Any) -> None:
     plan = "\n".join(f"  {line}" for line in PLAN.splitlines())
     verb = add_verb(
         parent, "sweep", "a matrix of runs, on this machine or a cluster", _sweep,

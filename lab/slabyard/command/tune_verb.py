@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import Any
 
-from ..base.errors import DONE, INCOMPLETE
-from ..base.files import check_outputs, to_json, whole_file
+from ..base.files import check_outputs, to_json, write_text
 from ..base.table import results
-from ..base.terminal import note
-from .words import add_format, count, file, new_file
+from .status import completeness
+from .verbs import machine_options
+from .words import add_format, add_machine, add_verb, count, file, new_file
 
-AddVerb = Callable[..., argparse.ArgumentParser]
-TRIALS = 1000
+TRIALS = 1000  # most settings
 
 
-def add(parent: Any, add_verb: AddVerb, machine: Callable[[argparse.ArgumentParser], None]) -> None:
+def add(parent: Any) -> None:
     verb = add_verb(
         parent, "tune", "the settings of an allocator that suit a trace", _tune,
         "slabyard tune t.parquet --allocator slub --vary max_order=0..3,cpu_partial=0,8,30\n"
@@ -37,13 +35,12 @@ def add(parent: Any, add_verb: AddVerb, machine: Callable[[argparse.ArgumentPars
     verb.add_argument("--cost", action="store_true", help="count the instructions of these too, by valgrind")
     verb.add_argument("--jobs", type=count(256), metavar="N", help="replays side by side (default: one for each CPU)")
     verb.add_argument("--plot", type=new_file, metavar="FILE.svg", help="draw memory against cost, with the frontier")
-    machine(verb)
+    add_machine(verb)
     add_format(verb)
 
 
 def _tune(options: argparse.Namespace) -> int:
     from ..replay import cost
-    from ..replay.workload import Options
     from ..trace.file import Trace
     from ..tune import tables, tune
 
@@ -51,7 +48,7 @@ def _tune(options: argparse.Namespace) -> int:
     if options.cost:
         cost.check()
     settings = tune.check(options.allocator, options.vary, options.trials)
-    machine = Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
+    machine = machine_options(options)
     machine.check()
     with Trace(options.trace) as trace:
         incomplete = trace.metadata.incomplete
@@ -59,11 +56,7 @@ def _tune(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from ..tune.plot import picture
 
-        with whole_file(options.plot) as part:
-            part.write_text(picture(found))
+        write_text(options.plot, picture(found))
     shown = to_json(found.as_json()) if options.format == "json" else results(found, options.format, tables.tables, tables.flat)
     sys.stdout.write(shown)
-    if incomplete:
-        note(f"{options.trace} is incomplete: {incomplete}")
-        return INCOMPLETE
-    return DONE
+    return completeness({str(options.trace): incomplete})

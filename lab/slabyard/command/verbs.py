@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import programs
-from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
+from ..base.errors import DONE, REGRESSION, UserError
 from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .diff_verb import Baseline, describe_dump
+from .status import completeness
 from .who_verbs import show_views, wants_views
 from .words import check_caches
 
 if TYPE_CHECKING:
-    from ..replay.workload import Workload
+    from ..replay.workload import Options, Workload
     from ..results import threads
     from ..results.compare import Plan
     from ..results.records import Record
@@ -39,7 +40,7 @@ def _print(text: str) -> None:
 
 
 def list_allocators(options: argparse.Namespace) -> int:
-    from ..replay.workload import policies
+    from ..replay.allocators import policies
 
     found = policies()
     _print(_list_text(found) if options.format == "text" else results(found, options.format, _list_tables))
@@ -86,7 +87,7 @@ def _range(item: dict[str, Any]) -> str:
 def report_trace(output: Path, metadata: Metadata) -> int:
     """Says what a new trace holds; the exit status of the verb."""
     note(f"{output}: {metadata.extent}")
-    return _completeness({str(output): metadata.incomplete})
+    return completeness({str(output): metadata.incomplete})
 
 
 def import_capture(options: argparse.Namespace) -> int:
@@ -112,8 +113,7 @@ def import_capture(options: argparse.Namespace) -> int:
 
 
 def describe_trace(options: argparse.Namespace) -> int:
-    from ..trace import dumps, info
-    from ..trace.file import Trace
+    from ..trace import dumps
 
     wanted = wants_views(options)
     if options.trace.exists() and not options.trace.is_dir():
@@ -123,17 +123,21 @@ def describe_trace(options: argparse.Namespace) -> int:
             return describe_dump(options.trace, found, options)
         if is_special(options.trace):  # what was read of it is gone
             raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
+    from ..trace import info  # loads Arrow, which a dump does without
+    from ..trace.file import Trace
+
     if wanted:
         with Trace(options.trace) as trace:
             show_views(trace, options)
-            return _completeness({str(options.trace): trace.metadata.incomplete})
+            return completeness({str(options.trace): trace.metadata.incomplete})
     about = info.describe(options.trace)
     most_caches = None if options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
-    return _completeness({str(options.trace): about["incomplete"]})
+    return completeness({str(options.trace): about["incomplete"]})
 
 
-def _options(options: argparse.Namespace) -> Any:
+def machine_options(options: argparse.Namespace) -> Options:
+    """What was given of the simulated machine, by the options of words.add_machine."""
     from ..replay.workload import Options
 
     return Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
@@ -160,14 +164,14 @@ def replay_trace(options: argparse.Namespace) -> int:
     if options.slabinfo:
         return _slabinfo(options)
     if options.proc:
-        with Workload(options.trace, _options(options)) as workload:
+        with Workload(options.trace, machine_options(options)) as workload:
             text = workload.proc(options.allocator, options.proc)
             _print(text + "\n")
             if options.proc == "slabinfo":
                 _note_shared_pages(options.allocator, parse_slabinfo(text))
-            return _completeness({str(options.trace): workload.metadata.incomplete})
+            return completeness({str(options.trace): workload.metadata.incomplete})
     counts = _counts_cost(options)
-    with Workload(options.trace, _options(options)) as workload, Progress(2 + counts + (options.runs or 1)) as progress:
+    with Workload(options.trace, machine_options(options)) as workload, Progress(2 + counts + (options.runs or 1)) as progress:
         exact = _exact(workload, options.allocator, options.log)
         progress.step(f"{workload.name}: exact figures")
         cost = workload.cost(options.allocator, options.cost_functions or 0) if counts else None
@@ -179,7 +183,7 @@ def replay_trace(options: argparse.Namespace) -> int:
         record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency), cost)
         incomplete = workload.metadata.incomplete
     _print(results(record, options.format, lambda one: comparison.details(one, options.caches), lambda one: comparison.flat([one])))
-    return _completeness({str(options.trace): incomplete})
+    return completeness({str(options.trace): incomplete})
 
 
 def _counts_cost(options: argparse.Namespace) -> bool:
@@ -197,7 +201,7 @@ def _slabinfo(options: argparse.Namespace) -> int:
     from ..report import slabtop
     from ..trace.snapshots import parse_slabinfo
 
-    with Workload(options.trace, _options(options)) as workload:
+    with Workload(options.trace, machine_options(options)) as workload:
         lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
         incomplete = workload.metadata.incomplete
     letter = options.sort or "o"
@@ -206,7 +210,7 @@ def _slabinfo(options: argparse.Namespace) -> int:
     else:
         _print(results(slabtop.as_json(lines, letter), options.format, lambda found: [slabtop.table(found)]))
     _note_shared_pages(options.allocator, lines)
-    return _completeness({str(options.trace): incomplete})
+    return completeness({str(options.trace): incomplete})
 
 
 def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
@@ -229,15 +233,6 @@ def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
             with path.open(errors="replace") as file:
                 shutil.copyfileobj(file, sys.stderr)
     return exact
-
-
-def _completeness(incomplete: dict[str, str | None]) -> int:
-    status = DONE
-    for name, reason in incomplete.items():
-        if reason:
-            note(f"{name} is incomplete: {reason}")
-            status = INCOMPLETE
-    return status
 
 
 def compare_allocators(options: argparse.Namespace) -> int:
@@ -276,14 +271,14 @@ def compare_allocators(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> Plan:
     """How to compare. UserError for allocators that there are not and a machine that cannot be, before anything is done for them."""
-    from ..replay.workload import check_spec
+    from ..replay.allocators import check_spec
     from ..results import compare
 
     specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
     for spec in specs:
         check_spec(spec)
     counts = _counts_cost(options)
-    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options), counts, options.cost_functions or 0)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, machine_options(options), counts, options.cost_functions or 0)
     plan.options.check()
     return plan
 
@@ -304,7 +299,7 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path],
     if baseline.records is not None and whole:
         _print("\n")
     status = baseline.told(found)
-    return status if status == REGRESSION else _completeness(incomplete)
+    return status if status == REGRESSION else completeness(incomplete)
 
 
 def deliver(
@@ -381,7 +376,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def show_geometry(options: argparse.Namespace) -> int:
-    from ..replay.workload import geometry
+    from ..replay.allocators import geometry
 
     cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
     found = geometry(options.allocator, cpus, options.sizes)

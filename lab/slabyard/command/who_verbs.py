@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import DONE, INCOMPLETE, UserError
+from ..base.errors import UserError
 from ..base.files import check_outputs, to_json
 from ..base.table import render
-from ..base.terminal import note
-from .words import count, file, new_file
+from .status import completeness
+from .words import add_verb, count, file, new_file
 
 if TYPE_CHECKING:
     from ..trace.file import Trace
@@ -42,7 +41,7 @@ def add_moments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--to", dest="until", metavar="WHEN", help="count to here (default: the end)")
 
 
-def add_export(parent: Any, add_verb: Callable[..., argparse.ArgumentParser]) -> None:
+def add_export(parent: Any) -> None:
     """The verb export."""
     verb = add_verb(
         parent, "export", "who holds memory in a trace, for other tools", export_trace,
@@ -70,10 +69,7 @@ def export_trace(options: argparse.Namespace) -> int:
     with Trace(options.trace) as trace:
         window = usage.window_of(trace, options.since, options.until)
         export.export(trace, options.format, options.output, window, options.weight or "live")
-        if trace.metadata.incomplete:
-            note(f"{options.trace} is incomplete: {trace.metadata.incomplete}")
-            return INCOMPLETE
-    return DONE
+        return completeness({str(options.trace): trace.metadata.incomplete})
 
 
 def wants_views(options: argparse.Namespace) -> bool:

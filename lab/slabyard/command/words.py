@@ -1,5 +1,7 @@
 """What the words of a command line may be: each function makes a value of an option's text, or tells what the text should have been.
 
+Also how a verb gets its parser, and the options that several verbs have.
+
 A word that cannot be is refused here, before a verb does anything. How many CPUs and memory nodes there can be is the
 library's to say (programs.limits). Nothing heavy is loaded: this module is part of every command line.
 """
@@ -8,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..base import programs
 from ..base.errors import UserError
@@ -99,9 +103,34 @@ def specs(text: str) -> list[str]:
     return found
 
 
+def add_verb(
+    parent: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], example: str, more: str = ""
+) -> argparse.ArgumentParser:
+    """The parser of a new verb; `run` does what it is for."""
+    verb: argparse.ArgumentParser = parent.add_parser(
+        name, help=summary, description=textwrap.fill(summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""), 80),
+        epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verb.set_defaults(run=run)
+    return verb
+
+
 def add_format(verb: argparse.ArgumentParser) -> None:
     """The option that most verbs have."""
     verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
+
+
+def add_machine(verb: argparse.ArgumentParser) -> None:
+    """The options of the simulated machine."""
+    verb.add_argument("--cpus", type=cpus, metavar="N", help="CPU slots (default: as recorded)")
+    verb.add_argument("--nodes", type=nodes, metavar="N", help="memory nodes (default: as recorded)")
+    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
+    verb.add_argument(
+        "--allow-failures", action="store_true", help="count requests that find no memory, rather than refuse the trace (status 2)"
+    )
+    verb.add_argument(
+        "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
+    )
 
 
 def check_caches(asked: bool, form: str) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..base.errors import UserError
 from ..results import measures
+from ..trace.snapshots import UNITS
 
 DEFAULT = "memory>2%,time>10%,cost>1%"
 SHORT = {
@@ -32,7 +33,6 @@ MORE_IS_BETTER = frozenset(
         "local_allocations", "local_frees", "node_requests_met", "reclaim_rescued_requests",
     )
 )  # fmt: skip
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)

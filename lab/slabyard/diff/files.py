@@ -15,7 +15,7 @@ from ..trace import dumps
 from . import ledgers, pairs
 from .conditions import Condition
 from .ledgers import Ledger
-from .model import Difference, Grown, Row
+from .model import Difference, Row
 
 KINDS = "result records (JSON), a trace, or a dump of slabinfo, slabtop or allocinfo"
 
@@ -73,16 +73,10 @@ def _read_file(path: Path) -> Sequence[pairs.Record] | Ledger:
 
 
 def _of_ledgers(old: Ledger, new: Ledger, names: tuple[str, str]) -> Difference:
-    sections = ledgers.changes(old, new)
-    found = Difference(*names, growth=old.grew)
+    found = Difference(*names, grown=ledgers.changes(old, new), growth=old.grew)
     if old.memory is not None and new.memory is not None:
         before, after = (Estimate(one, one, one) for one in (old.memory, new.memory))
         found.rows.append(Row("", "memory that grew" if old.grew else "memory held", "memory", "memory", "bytes", before, after))
-    for what, changes in sections.items():
-        for one in changes:
-            counts = [(None if holder is None else holder.room if old.grew else holder.count) for holder in (one.old, one.new)]
-            sizes = [None if holder is None else holder.bytes for holder in (one.old, one.new)]
-            found.grown.append(Grown("", "", what, one.name, sizes[0], sizes[1], counts[0], counts[1]))
     found.notes = [f"Old: {old.title}.", f"New: {new.title}.", *dict.fromkeys([*old.notes, *new.notes])]
     if old.grew:
         found.notes.append("Grew: allocated in the trace less what of it was freed, in bytes asked for.")

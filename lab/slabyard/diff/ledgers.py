@@ -17,25 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ..attribution.usage import Joiner, Rows
 from ..base.errors import UserError
 from ..base.terminal import printable
 from ..trace import dumps
+from ..trace.cache_names import kmalloc_class
 from ..trace.dumps import Dump, Holder
-from ..trace.file import (
-    CACHE_ALLOC,
-    CACHE_FREE,
-    KFREE,
-    KINDS,
-    KMALLOC,
-    NO_CACHE,
-    NO_OBJECT,
-    OLDER,
-    ORIGINS,
-    Trace,
-    Vocabulary,
-    codes,
-    recorded_curve,
-)  # fmt: skip
+from ..trace.file import NO_CACHE, NO_OBJECT, Trace, Vocabulary, codes, recorded_curve
+from ..trace.snapshots import kmalloc_name
+from .model import Grown
 
 LARGEST_CLASS = 8192  # bytes of kmalloc; what is larger has pages of its own
 SAME_PLACES = 0.9  # of the places that two dumps share by name, from which on both are of one build
@@ -58,20 +48,6 @@ class Ledger:
     def grew(self) -> bool:
         """Whether its figures are what grew, not what there is."""
         return self.kind == "trace"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One holder in both. None: it is not there."""
-
-    name: str
-    old: Holder | None
-    new: Holder | None
-
-    @property
-    def bytes(self) -> int:
-        """What it grew by."""
-        return (self.new.bytes if self.new else 0) - (self.old.bytes if self.old else 0)
 
 
 def of_dumps(path: Path, found: list[Dump]) -> Ledger:
@@ -128,72 +104,52 @@ class _Sums:
 
 def _grown(trace: Trace) -> tuple[list[Holder], list[Holder]]:
     """What the trace's caches and call sites hold at its end of what it has seen allocated."""
-    caches, classes, sites, names = _Sums(), _Sums(), _Sums(), Vocabulary()
-    site_of, size_of, class_of = (np.zeros(0, np.int64) for _ in range(3))  # by object, of its last allocation
+    caches, classes, sites, names, joiner = _Sums(), _Sums(), _Sums(), Vocabulary(), Joiner()
     sizes = np.asarray([one.object_size for one in trace.metadata.caches] or [0], np.int64)
     for batch in trace.batches(["kind", "origin", "object", "size", "allocated", "cache", "call_site"]):
-        kind, site = codes(batch["kind"], KINDS), codes(batch["call_site"], names)
-        rows = np.flatnonzero(kind <= CACHE_FREE)
-        kind, site = kind[rows], site[rows].astype(np.int64)
-        older = codes(batch["origin"], ORIGINS)[rows] == OLDER
-        number, size, cache = (batch[name].to_numpy()[rows].astype(np.int64) for name in ("object", "size", "cache"))
-        allocates, frees = (kind == KMALLOC) | (kind == CACHE_ALLOC), (kind == KFREE) | (kind == CACHE_FREE)
+        rows = Rows(batch)
+        chosen = np.flatnonzero(rows.allocates | rows.frees)
+        allocates, older, cache = rows.allocates[chosen], rows.older[chosen], rows.cache[chosen]
         cached = cache != NO_CACHE
-        size = np.where(older & cached, sizes[np.where(cached, cache, 0)], size)  # of what the trace has not seen asked for
-        class_ = _class_of(batch["allocated"].to_numpy()[rows].astype(np.int64))
-        for sign, which in ((1, allocates), (-1, frees)):
+        size = np.where(older & cached, sizes[np.where(cached, cache, 0)], rows.size[chosen])  # an older object's is not in the trace
+        class_ = np.minimum(kmalloc_class(rows.size[chosen], rows.allocated[chosen], trace.metadata.shared_pages), LARGEST_CLASS + 1)
+        key = np.where(allocates, class_ << 32 | codes(batch["call_site"], names)[chosen], -1)
+        joined = ~older & (rows.object[chosen] != NO_OBJECT)
+        key[joined] = joiner.join(rows, chosen[joined], key[joined])
+        for sign, which in ((1, allocates), (-1, ~allocates)):
             caches.add(cache[which & cached], size[which & cached], sign)
-        sites.add(site[allocates], size[allocates], 1)
-
-        # Who allocated what is freed: the event of the same object before it, here or in an earlier batch. Numbers are used again.
-        known = np.flatnonzero(~older & (number != NO_OBJECT))
-        room = int(number[known].max()) + 1 - len(site_of) if len(known) else 0
-        if room > 0:
-            site_of, size_of = np.pad(site_of, (0, room), constant_values=-1), np.pad(size_of, (0, room))
-            class_of = np.pad(class_of, (0, room))
-        order = known[np.argsort(number[known], kind="stable")]
-        first = np.flatnonzero(np.diff(number[order], prepend=-1))
-        before = np.concatenate([[-1], order[:-1]]) if len(order) else order
-        before[first] = -1
-        freed = frees[order]
-        at, from_ = order[freed], before[freed]
-        here = from_ >= 0
-        site_before = np.where(here, site[from_], site_of[number[at]])
-        size_before = np.where(here, size[from_], size_of[number[at]])
-        class_before = np.where(here, class_[from_], class_of[number[at]])
-        told = site_before >= 0
-        sites.add(site_before[told], size_before[told], -1)
-        plain = told & ~cached[at]
-        classes.add(class_before[plain], size_before[plain], -1)
-        classes.add(class_[allocates & ~cached], size[allocates & ~cached], 1)
-        last = order[np.append(first[1:] - 1, len(order) - 1)] if len(order) else order
-        kept = last[allocates[last]]
-        site_of[number[kept]], size_of[number[kept]], class_of[number[kept]] = site[kept], size[kept], class_[kept]
-    named = [one.name or f"(unnamed, {one.object_size} bytes)" for one in trace.metadata.caches]
-    kmalloc = [f"kmalloc-{size}" for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
-    return caches.holders(named) + classes.holders(kmalloc), sites.holders([text or "(unknown)" for text in names.texts])
-
-
-def _class_of(allocated: np.ndarray) -> np.ndarray:
-    return np.minimum(allocated, LARGEST_CLASS + 1)
+            told = which & (key >= 0)
+            sites.add(key[told] & 0xFFFFFFFF, size[told], sign)
+            plain = told & ~cached
+            classes.add(key[plain] >> 32, size[plain], sign)
+    kmalloc = [kmalloc_name(size) for size in range(LARGEST_CLASS + 1)] + ["kmalloc (pages)"]
+    holders = caches.holders([one.label for one in trace.metadata.caches]) + classes.holders(kmalloc)
+    return holders, sites.holders([text or "(unknown)" for text in names.texts])
 
 
 # ---- Two of them ---------------------------------------------------------------------------------------------------------------
 
 
-def changes(old: Ledger, new: Ledger) -> dict[str, list[Change]]:
-    """By section, every holder of either, those that grew most first. UserError where the two say nothing of the same things."""
-    found = {}
-    for what in old.sections:
-        if what not in new.sections:
-            continue
+def changes(old: Ledger, new: Ledger) -> list[Grown]:
+    """Every holder of either, a section after the other, those that grew most first. UserError where the two say nothing of the same
+    things."""
+    both = [what for what in old.sections if what in new.sections]
+    if not both or old.grew != new.grew:
+        raise UserError(f"{old.path} is {_article(old.kind)}, {new.path} {_article(new.kind)}; give two of one kind")
+    found = []
+    for what in both:
         plain = _plain_names(what, old, new)
         mine, others = _named(old.sections[what], plain), _named(new.sections[what], plain)
-        both = [Change(name, mine.get(name), others.get(name)) for name in dict.fromkeys([*mine, *others])]
-        found[what] = sorted(both, key=lambda one: (-abs(one.bytes), one.name))
-    if not found or old.grew != new.grew:
-        raise UserError(f"{old.path} is {_article(old.kind)}, {new.path} {_article(new.kind)}; give two of one kind")
+        section = [_change(what, name, mine.get(name), others.get(name), old.grew) for name in dict.fromkeys([*mine, *others])]
+        found += sorted(section, key=lambda one: (-abs(one.change), one.name))
     return found
+
+
+def _change(what: str, name: str, old: Holder | None, new: Holder | None, grew: bool) -> Grown:
+    """One holder in both; None: it is not there. Counts are of objects or calls, in a trace of allocations."""
+    sizes = [None if one is None else one.bytes for one in (old, new)]
+    counts = [None if one is None else one.room if grew else one.count for one in (old, new)]
+    return Grown("", "", what, name, *sizes, *counts)
 
 
 def _article(kind: str) -> str:

@@ -21,13 +21,11 @@ LEAST_SHARE = 0.001  # of what changed, below which a holder says nothing
 
 def tables(found: Difference, every: bool = False) -> list[Table]:
     if found.rows and not found.rows[0].run:
-        out = [_totals(found), *_holders(found, every)]
-        out[-1].notes += _notes(found, every)
-        return out
-    out = [_summary(found)]
-    shown = [row for row in found.rows if every or row.failed or (row.measure in HEADLINES and row.verdict in (WORSE, BETTER))]
-    workloads = dict.fromkeys(row.workload for row in shown)
-    out += [_measures(name, [row for row in shown if row.workload == name]) for name in workloads]
+        out = [_totals(found)]
+    else:
+        shown = [row for row in found.rows if every or row.failed or (row.measure in HEADLINES and row.verdict in (WORSE, BETTER))]
+        workloads = dict.fromkeys(row.workload for row in shown)
+        out = [_summary(found), *(_measures(name, [row for row in shown if row.workload == name]) for name in workloads)]
     out += _holders(found, every)
     out[-1].notes += _notes(found, every)
     return out
@@ -107,11 +105,9 @@ def _figure(row: Row, one: Estimate) -> Figure:
 
 
 def _text(row: Row, value: float) -> str:
-    if row.unit in ("pages", "bytes"):
-        return size(value * (row.scale if row.unit == "pages" else 1))
     if row.unit == "share":
         return f"{100 * value:.1f}%"
-    return f"{_bare(row, value)} {row.unit}".rstrip()
+    return _bare(row, value) if row.unit in ("pages", "bytes") else f"{_bare(row, value)} {row.unit}".rstrip()
 
 
 def _bare(row: Row, value: float | None) -> str:

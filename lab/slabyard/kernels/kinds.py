@@ -118,7 +118,7 @@ def parse(text: str) -> Spec:
 
 def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
     """The parameter that chooses one of slabyard's policies; none where the spec leaves it to the kernel."""
-    from ..replay.workload import check_spec
+    from ..replay.allocators import check_spec
     from ..results.compare import ALLOCATORS
 
     if not spec:

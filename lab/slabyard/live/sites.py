@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
+from ..base.files import read_text_if_there
 from ..trace import snapshots
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -31,7 +32,6 @@ EVENTS = ("kmalloc", "kmem_cache_alloc")
 _EVENT = re.compile(
     r" (kmalloc|kmem_cache_alloc): call_site=(\S+) .*?(?:name=(\S+) )?bytes_req=\d+ bytes_alloc=(\d+)", re.MULTILINE
 )
-_LINE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\S+:\d+)\s+(?:\[(\S+)\] )?func:(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,16 @@ class Site:
 
 def read_allocinfo(path: Path = ALLOCINFO) -> dict[Site, int] | None:
     """Live bytes of each call site that has any; None where the kernel does not count them."""
-    try:
-        text = path.read_text(errors="replace")
-    except OSError:
-        return None
-    return parse_allocinfo(text)
+    text = read_text_if_there(path)
+    return None if text is None else parse_allocinfo(text)
 
 
 def parse_allocinfo(text: str) -> dict[Site, int]:
-    """/proc/allocinfo: `bytes calls file:line [module] func:name` on each line."""
+    """The same of allocinfo's text."""
     found: Counter[Site] = Counter()
-    for size, _calls, place, module, function in _LINE.findall(text):
-        if int(size):
-            found[Site(f"{function} {place}" + (f" [{module}]" if module else ""), "")] += int(size)
+    for line in snapshots.parse_allocinfo(text):
+        if line.bytes:
+            found[Site(f"{line.function} {line.place}" + (f" [{line.module}]" if line.module else ""), "")] += line.bytes
     return dict(found)
 
 
@@ -119,9 +116,7 @@ def parse_events(text: str) -> dict[Site, int]:
 
 def kmalloc_cache(size: int) -> str:
     """The name of the cache that has a kmalloc of this final size; of large ones, which are in none, `large`."""
-    if size > 8192:
-        return "large"
-    return f"kmalloc-{size}" if size < 1024 or size % 1024 else f"kmalloc-{size >> 10}k"
+    return "large" if size > 8192 else snapshots.kmalloc_name(size)
 
 
 def of_cache(site: Site, cache: str) -> bool:

@@ -334,18 +334,3 @@ def _describe_scratch_error(error: OSError, path: Path) -> str:
 def _size(pages: int) -> str:
     mebibytes = pages / 256
     return f"{mebibytes:,.0f} MiB" if mebibytes >= 10 else f"{mebibytes:,.1f} MiB"
-
-
-def policies() -> list[dict[str, Any]]:
-    """The policies with their tunables, as the replay program lists them."""
-    return programs.run_json(programs.REPLAY, "--list")
-
-
-def check_spec(spec: str) -> None:
-    """UserError where there is no such allocator, tunable, value or library."""
-    programs.run(programs.REPLAY, "--check", "--allocator", spec)
-
-
-def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
-    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
-    return programs.run_json(programs.REPLAY, "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..base.svg import Value, element, title
+from ..base.svg import Value, element, round_step, title
 from ..results.model import COLOURS, Section, Series, estimate, grew, memory_text, memory_unit, page_bytes, short
 from ..results.ranks import listed, time_name
 from ..results.reasons import counted_cost
@@ -141,14 +141,9 @@ def scale(values: Sequence[float], start: float, end: float) -> Scale:
     room = 0.12 * (high - low) or max(1.0, 0.1 * abs(high))
     least = -0.4 * room if low >= 0 else low - room  # nothing is below zero, but a mark there is not to sit on the axis
     low, high = max(least, low - room), high + room
-    step = _step((high - low) / 5)
+    step = round_step((high - low) / 5)
     ticks = [step * place for place in range(math.ceil((low if min(values) < 0 else max(low, 0)) / step), math.floor(high / step) + 1)]
     return Scale(low, high, start, end, False, ticks)
-
-
-def _step(about: float) -> float:
-    power = 10.0 ** math.floor(math.log10(about))
-    return float(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= about * 0.999))
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -37,10 +37,10 @@ from typing import Any
 from ..base.errors import UserError
 from ..base.files import describe_os_error, sha256
 from ..results.measures import FEWEST_RUNS
+from ..trace.snapshots import UNITS
 from ..tune import space
 
 MOST_RUNS = 1_000_000
-UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 # Of each substrate the lists that a table may have, with their defaults; None stands for what the workload or machine has by itself.
 LISTS: dict[str, dict[str, list[Any]]] = {
@@ -178,7 +178,7 @@ def _bytes(value: Any, where: str) -> int:
     match = re.fullmatch(r"(\d{1,12})([KMGT]?)", str(value))
     if match is None:
         raise UserError(f"{where}: memory is {value!r}, which is no size, as in 512M")
-    return int(match[1]) << UNITS[match[2]]
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _traces(names: Sequence[str], folder: Path, where: str) -> list[dict[str, str]]:
@@ -194,15 +194,16 @@ def _traces(names: Sequence[str], folder: Path, where: str) -> list[dict[str, st
 
 
 def _specs(table: Mapping[str, Any], where: str) -> list[str]:
-    from ..replay.workload import policies
+    from ..replay.allocators import policies
 
     found = _texts(table, "allocators", where)
     vary = table.get("vary", {})
     if not isinstance(vary, dict) or not all(isinstance(one, str) for one in vary.values()):
         raise UserError(f'{where}: vary must name allocators, as in vary = {{ slub = "max_order=0..3" }}')
+    known = policies() if vary else []
     for spec, text in vary.items():
         prefix, plain = ("slabyard:", spec.removeprefix("slabyard:")) if spec.startswith("slabyard:") else ("", spec)
-        settings = space.parse(plain, [text], policies())
+        settings = space.parse(plain, [text], known)
         if settings.size > MOST_RUNS:
             raise UserError(f"{where}: {settings.size:,} settings of {spec} are too many; slabyard tune searches so many")
         found += [prefix + settings.spec(one) for one in settings.settings()]
@@ -220,7 +221,7 @@ def _check(substrate: str, specs: Sequence[str], works: Sequence[str], where: st
             for work in works:
                 workloads.parse(work)
             return
-        from ..replay.workload import check_spec
+        from ..replay.allocators import check_spec
 
         for spec in specs:
             check_spec(spec)

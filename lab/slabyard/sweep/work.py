@@ -23,6 +23,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..base.files import describe_os_error, sha256
+from ..base.modules import keep_out
 from ..results import records
 from .plan import Run
 
@@ -130,3 +131,4 @@ def begin(parent: int, folder: str) -> None:
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to deal with
     tempfile.tempdir = folder
+    keep_out("pandas")  # as the command does

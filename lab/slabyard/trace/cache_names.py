@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .snapshots import kmalloc_name
+
 
 def kmalloc_class(size: np.ndarray, allocated: np.ndarray, shared_pages: bool) -> np.ndarray:
     """int64: bytes of the size class of each request; 0 where nothing is known of it."""
@@ -18,14 +20,6 @@ def kmalloc_class(size: np.ndarray, allocated: np.ndarray, shared_pages: bool) -
         return allocated.astype(np.int64)
     rounded = np.left_shift(np.int64(1), np.ceil(np.log2(np.maximum(size, 8))).astype(np.int64))
     return np.where(size > 0, rounded, 0)
-
-
-def kmalloc_name(size: int) -> str:
-    """A size class as the kernel names it: kmalloc-192, kmalloc-2k."""
-    for shift, unit in ((20, "M"), (10, "k")):
-        if size and size % (1 << shift) == 0:
-            return f"kmalloc-{size >> shift}{unit}"
-    return f"kmalloc-{size}"
 
 
 def names(

@@ -24,11 +24,10 @@ from pathlib import Path
 
 from ..base.errors import UserError
 from ..base.files import describe_os_error
-from .snapshots import parse_slabinfo
+from .snapshots import parse_allocinfo, parse_slabinfo
 
 MOST_BYTES = 256 << 20  # of a file, uncompressed: an allocinfo has half a MiB
 LEAST_PAGE, LARGEST_PAGE = 4096, 65536
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 TITLES = {"slabinfo": "slabinfo", "slabtop": "slabtop", "oom": "the slab lines of an out-of-memory report", "allocinfo": "allocinfo"}
 
 
@@ -73,11 +72,12 @@ def read(path: Path) -> list[Dump]:
     """The dumps of a file, in its order; empty: it is none of these. UserError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(4)
+            if content == b"PAR1":
+                return []  # a trace
+            content += file.read(MOST_BYTES + 1 - len(content))
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
-    if content[:4] == b"PAR1":
-        return []  # a trace
     try:
         content = _uncompressed(content)
     except (OSError, EOFError, lzma.LZMAError) as error:
@@ -163,7 +163,7 @@ def _slabtop(lines: list[str]) -> Dump:
     for line in lines:
         if told := re.match(r"Active / Total Caches .*: *\d+ / (\d+)", line):
             listed_of = int(told[1])
-        match = re.match(r"(\d+) +(\d+) +\d+% +([\d.]+)K +\d+ +\d+ +(\d+)K (\S.*)$", line)
+        match = re.match(r"(\d+) +(\d+) +\d+% +(\d+(?:\.\d+)?)K +\d+ +\d+ +(\d+)K (\S.*)$", line)
         if match:
             room, active, size = int(match[1]), int(match[2]), round(float(match[3]) * 1024)
             bytes_ = int(match[4]) << 10
@@ -187,14 +187,10 @@ def _oom(lines: list[str]) -> Dump:
 
 def _allocinfo(lines: list[str]) -> Dump:
     found: dict[str, Holder] = {}
-    for line in lines:
-        match = re.match(r"([\d.]+)([KMGT]?)i? +(\d+) +(\S+:\d+) +(?:\[(.+?)\] +)?func:(\S+)", line)
-        if match is None:
-            continue
-        bytes_, calls = round(float(match[1]) * UNITS[match[2]]), int(match[3])
-        name = f"{match[4]} {match[6]}" + (f" [{match[5]}]" if match[5] else "")
+    for line in parse_allocinfo("\n".join(lines)):
+        name = f"{line.place} {line.function}" + (f" [{line.module}]" if line.module else "")
         one = found.setdefault(name, Holder(name, 0, 0))
-        one.bytes, one.count = one.bytes + bytes_, (one.count or 0) + calls
+        one.bytes, one.count = one.bytes + line.bytes, (one.count or 0) + line.calls
     return Dump("allocinfo", list(found.values()))
 
 

@@ -102,6 +102,11 @@ class Cache:
     allocs: int = 0  # recorded ones
     frees: int = 0
 
+    @property
+    def label(self) -> str:
+        """Its name for people; old kernels' events name no caches, and then nothing tells two of one size apart."""
+        return self.name or f"(unnamed, {self.object_size} bytes)"
+
     def describe(self, attributes: dict[str, str]) -> None:
         """Fills in what /sys/kernel/slab says of the cache. What this kernel does not tell there stays as it was, or is 0."""
 

@@ -1,4 +1,4 @@
-"""The kernel's own figures: /proc/{slabinfo,buddyinfo,pagetypeinfo,meminfo,zoneinfo} and /sys/kernel/slab, parsed.
+"""The kernel's own figures: /proc/{slabinfo,allocinfo,buddyinfo,pagetypeinfo,meminfo,zoneinfo} and /sys/kernel/slab, parsed.
 
 Every parser takes the text of one file and is lenient about what it does not know: a kernel newer than this program
 adds lines and columns. A text that is no such file at all gives an empty result.
@@ -16,6 +16,8 @@ from ..base.files import read_text_if_there
 ORDERS = 11
 PROC_FILES = ("slabinfo", "buddyinfo", "pagetypeinfo", "meminfo", "vmstat", "zoneinfo")
 KMALLOC = re.compile(r"^(?P<dma>dma-)?kmalloc(?:-(?P<kind>rcl|cg|rnd-\d+|random\d*))?-(?P<size>\d+)(?P<unit>[kM]?)$")
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_ALLOC_LINE = re.compile(r"^ *(\d+(?:\.\d+)?)([KMGT]?)i? +(\d+) +(\S+:\d+) +(?:\[(.+?)\] +)?func:(\S+)", re.MULTILINE)
 
 
 @dataclass
@@ -35,6 +37,17 @@ class SlabLine:
     batchcount: int
     shared: int
     active_slabs: int
+
+
+@dataclass(frozen=True)
+class AllocLine:
+    """One call site of allocinfo: the place in the source, its function and module (empty: the kernel itself), and what it holds."""
+
+    place: str
+    function: str
+    module: str
+    bytes: int
+    calls: int
 
 
 @dataclass
@@ -81,6 +94,22 @@ def class_of(name: str) -> int:
     if not match:
         return 0
     return int(match["size"]) * {"": 1, "k": 1 << 10, "M": 1 << 20}[match["unit"]]
+
+
+def kmalloc_name(size: int) -> str:
+    """A size class as the kernel names it: kmalloc-192, kmalloc-2k."""
+    for shift, unit in ((20, "M"), (10, "k")):
+        if size and size % (1 << shift) == 0:
+            return f"kmalloc-{size >> shift}{unit}"
+    return f"kmalloc-{size}"
+
+
+def parse_allocinfo(text: str) -> list[AllocLine]:
+    """The call sites of /proc/allocinfo, also where `numfmt --to=iec` has shortened its figures."""
+    return [
+        AllocLine(match[4], match[6], match[5] or "", round(float(match[1]) * UNITS[match[2]]), int(match[3]))
+        for match in _ALLOC_LINE.finditer(text)
+    ]
 
 
 def parse_buddyinfo(text: str) -> dict[ZoneKey, list[int]]:

@@ -27,11 +27,8 @@ LETTERS = 76  # of a spec, that fit beside the rest of the line
 
 def ticks(low: float, high: float, about: int = TICKS) -> list[float]:
     """Round numbers between two values."""
-    raw = (high - low) / about
-    unit = 10.0 ** math.floor(math.log10(raw))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
-    first = math.ceil(low / step)
-    return [step * place for place in range(first, math.floor(high / step) + 1)]
+    step = svg.round_step((high - low) / about)
+    return [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 class _Scale:

@@ -10,7 +10,6 @@ draws Saltelli's sample of the settings and computes both. A setting that is in 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import MISSING, UserError
+from ..base.modules import let_in
 from .space import Setting, Space
 from .trials import OBJECTIVES, Trials
 
@@ -69,7 +69,7 @@ def search(trials: Trials, count: int) -> None:
 
 
 def has_salib() -> bool:
-    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__name__", "") != "_KeepsOutPandas"]  # SALib uses it
+    let_in("pandas")  # SALib uses it
     try:
         import SALib  # noqa: F401
     except ImportError:

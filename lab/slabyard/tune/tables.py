@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from ..base.table import WIDTH, Cell, Figure, Table
-from .outcome import Outcome
+from .outcome import Outcome, kernel_commands
 from .trials import OBJECTIVES, TITLES, Trial
 
 MOST_ROWS = 16
@@ -112,7 +112,7 @@ def _advice(found: Outcome) -> list[str]:
         if before != after:
             gains.append(f"{name} {100 * (after / before - 1):+.1f}%" if before else f"{name} {after - before:+,.0f}")
     lines.append(f"Use {found.best.spec}: {', '.join(gains)} against the default.")
-    commands = found.as_json()["commands"]
+    commands = kernel_commands(found.best)
     wrapped = [line for one in lines for line in textwrap.wrap(one, WIDTH)]
     return [*wrapped, *(["On Linux:", *(f"  {one}" for one in commands)] if commands else [])]
 

@@ -104,10 +104,6 @@ class Trials:
             self._idle.put(server)
         return Trial(setting, spec, values, answer.get("exact", {}), answer.get("refused"))
 
-    def served(self) -> list[Trial]:
-        """All that were not refused."""
-        return [one for one in self.done.values() if one.refused is None]
-
 
 def frontier(trials: Sequence[Trial]) -> list[Trial]:
     """The Pareto set: no other is better in one objective and no worse in the others. Of equals the one that was first; by memory."""

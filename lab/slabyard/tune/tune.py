@@ -8,14 +8,13 @@ from pathlib import Path
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..replay.workload import Options, Workload, policies
+from ..replay.allocators import policies
+from ..replay.workload import Options, Workload
 from ..results import records
 from . import search, space
 from .outcome import Outcome
 from .space import Space
 from .trials import Trials
-
-TRIALS = 1000
 
 
 def check(allocator: str, vary: Sequence[str], trials: int) -> Space:

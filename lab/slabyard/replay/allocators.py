@@ -1,0 +1,22 @@
+"""The allocators that a replay can have, as the replay program tells of them: no trace and nothing heavy is needed for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import programs
+
+
+def policies() -> list[dict[str, Any]]:
+    """The policies with their tunables, as the replay program lists them."""
+    return programs.run_json(programs.REPLAY, "--list")
+
+
+def check_spec(spec: str) -> None:
+    """UserError where there is no such allocator, tunable, value or library."""
+    programs.run(programs.REPLAY, "--check", "--allocator", spec)
+
+
+def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
+    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
+    return programs.run_json(programs.REPLAY, "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes))
