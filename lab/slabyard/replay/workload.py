@@ -210,10 +210,13 @@ class Workload:
         exact["snapshots"] = [{"name": taken.name, **point, **_kernel_figures(taken.files)} for taken, point in points]
         return exact
 
-    def alone(self, spec: str) -> dict[str, Any]:
-        """The memory of a replay that is not timed as well, in a process that does nothing else."""
-        with self.damage_told_of_trace():
-            exact = programs.run_json(programs.REPLAY, *self._words(spec, "--mode", "exact"))["exact"]
+    def memory(self, spec: str) -> dict[str, Any]:
+        """The memory of one of slabyard's allocators, in a process that keeps nothing for passes to come. UserError where it is refused."""
+        with self.damage_told_of_trace(), contextlib.closing(self.settings()) as server:
+            answer = server.ask(spec)
+            if "refused" in answer:
+                raise UserError(answer["refused"])
+        exact = answer["exact"]
         return {name: exact[name] for name in ("held_pages_start", "held_pages_peak", "grew_pages_peak", "grew_pages_end")}
 
     @property
@@ -227,8 +230,7 @@ class Workload:
 
     def settings(self) -> programs.Server:
         """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
-        words = ["--scratch", str(self.scratch), "--mode", "settings", *(["--allow-failures"] if self.options.allow_failures else [])]
-        return programs.Server([programs.program(programs.REPLAY), *words])
+        return programs.Server([programs.program(programs.REPLAY), "--scratch", str(self.scratch), "--mode", "settings", *self._limits()])
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
