@@ -190,8 +190,7 @@ def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> recor
         "caches": caches(last.texts.get("after/slabinfo", "")),
     }
     timed = records.summarise([one.figures for one in runs], {})
-    costs = {"cost": counted.cost} if counted else {}
-    return {**records.record(plan.spec.text, run, {}, timed), **costs, "kernel": of_kernel}
+    return {**records.record(plan.spec.text, run, {}, timed, counted.cost if counted else None), "kernel": of_kernel}
 
 
 def _files(texts: dict[str, str], when: str) -> dict[str, str]:
