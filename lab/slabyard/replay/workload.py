@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import itertools
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from ..base.files import describe_os_error, sha256
 from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
-from ..trace.file import Trace, recorded_curve, refuse_other_pages
+from ..trace.file import RecordedCurve, Trace, recorded_curve, refuse_other_pages
 from . import cost, population, scratch
 
 POINTS = 256  # of a time series
@@ -152,9 +153,8 @@ class Workload:
             of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
             if populate and snapshot:
                 older, of_frees, handles = population.older_objects(
-                    self.translation, snapshot, opens, recorded_curve(self.trace, with_older=True).before,
-                    caches, self.metadata.cpus, self.cpus,
-                )  # fmt: skip
+                    self.translation, snapshot, opens, self._curve.before, caches, self.metadata.cpus, self.cpus
+                )
             scratch.patch_older(self.translation, of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
             scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
@@ -219,6 +219,11 @@ class Workload:
         exact = answer["exact"]
         return {name: exact[name] for name in ("held_pages_start", "held_pages_peak", "grew_pages_peak", "grew_pages_end")}
 
+    @functools.cached_property
+    def _curve(self) -> RecordedCurve:
+        """The recorded allocator's pages; with those older than the trace, where the replay has them too."""
+        return recorded_curve(self.trace, with_older=self.start == "recorded")
+
     @property
     def own_allocator(self) -> str | None:
         """Which of Linux's allocators the recorded kernel has; None: nothing tells. SLUB alone has /sys/kernel/slab, SLAB alone arrays."""
@@ -251,7 +256,7 @@ class Workload:
         None: the trace has no page events, so nothing is known of them."""
         if not self.metadata.has_pages:
             return None
-        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
+        curve = self._curve
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1
