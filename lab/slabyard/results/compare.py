@@ -56,8 +56,9 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
                 other = "empty" if workload.start == "recorded" else "recorded"
                 # The machine is given, so that nothing is told a second time of one that was too large.
                 options = replace(plan.options, start=other, cpus=workload.cpus, nodes=workload.nodes)
-            if workload.has_snapshots:
-                _add_other_start(path, options, plan.jobs, members)
+            policies = [record for record in members if advice.is_policy(record["run"]["allocator"])]
+            if workload.has_snapshots and policies:
+                _add_other_start(path, options, plan.jobs, policies, progress)
         except UserError as error:
             if len(traces) == 1 or str(path) in error.message:
                 raise
@@ -68,19 +69,23 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
     return found
 
 
-def _add_other_start(path: Path, options: Options, jobs: int, members: Sequence[Record]) -> None:
+def _add_other_start(path: Path, options: Options, jobs: int, members: Sequence[Record], progress: Progress) -> None:
     """Notes in each record what memory would have been from the other start. Where that cannot be replayed, nothing is noted."""
     with contextlib.suppress(UserError), Workload(path, options) as workload:
-        replayed = [record for record in members if advice.is_policy(record["run"]["allocator"])]
-        specs = [record["run"]["allocator"] for record in replayed]
-        for record, memory in zip(replayed, _memory(workload, specs, jobs), strict=True):
+        specs = [record["run"]["allocator"] for record in members]
+        for record, memory in zip(members, _memory(workload, specs, jobs, progress), strict=True):
             record["exact"]["other_start"] = {"start": workload.start, **memory}
 
 
-def _memory(workload: Workload, specs: Sequence[str], jobs: int) -> list[dict[str, Any]]:
+def _memory(workload: Workload, specs: Sequence[str], jobs: int, progress: Progress) -> list[dict[str, Any]]:
     """The memory of these allocators."""
+    progress.expect(len(specs))
+    found = []
     with _side_by_side(jobs) as pool:
-        return list(pool.map(workload.memory, specs))
+        for spec, memory in zip(specs, pool.map(workload.memory, specs), strict=True):
+            found.append(memory)
+            progress.step(f"{workload.name}: {spec}, memory, start {workload.start}")
+    return found
 
 
 @contextlib.contextmanager
@@ -96,7 +101,7 @@ def _side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def steps(traces: int, plan: Plan) -> int:
-    """How many steps `compare` will report."""
+    """How many steps `compare` will report; more for memory alone, where a trace has snapshots."""
     return traces * len(plan.allocators) * (2 + plan.cost + plan.warmup + plan.runs)
 
 
@@ -123,6 +128,6 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
         return found
     settings = advice.settings(recorded["run"]) if "slub" in plan.allocators else []
     with contextlib.suppress(UserError):
-        tried = _memory(workload, settings, plan.jobs)
+        tried = _memory(workload, settings, plan.jobs, progress)
         recorded["exact"]["settings"] = [{"allocator": spec, **memory} for spec, memory in zip(settings, tried, strict=True)]
     return [*found, recorded]
