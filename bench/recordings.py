@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from slabyard.base.errors import UserError
+from slabyard.base.files import write_text
 from slabyard.base.table import Cell, between, document
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace.file import recorded_curve
@@ -51,11 +52,10 @@ def main(folders: list[str]) -> int:
     paths = [Path(folder) / f"{name}.parquet" for name in WORKLOADS for folder in folders]
     try:
         table = document(COLUMNS, [row(path) for path in paths if path.exists()])
-        text = between(DOCUMENT.read_text(), BEGIN, END, f"\n{table}\n")
+        write_text(DOCUMENT, between(DOCUMENT.read_text(), BEGIN, END, f"\n{table}\n"))
     except UserError as error:
         print(f"recordings: {error.message}", file=sys.stderr)
         return error.status
-    DOCUMENT.write_text(text)
     return 0
 
 

@@ -215,6 +215,28 @@ def test_growth_is_what_was_not_there_at_the_start(tmp_path: Path) -> None:
     assert slob["grew_pages_end"] > 0
 
 
+def test_memory_from_the_other_start_is_counted_as_progress(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.snapshot("start", {"meminfo": "Slab: 400 kB\n"})
+    build.kmalloc(0, 100)
+    plan = compare.Plan(["slub", "slob", "malloc:system"], runs=1)
+    with Progress(compare.steps(1, plan), quiet=True) as progress:
+        found = compare.compare([build.write(tmp_path / "t.parquet")], plan, progress)
+    assert ["other_start" in one["exact"] for one in found] == [True, True, False]
+    assert progress.done == progress.total == compare.steps(1, plan) + 2
+
+
+def test_a_machine_that_is_too_large_is_told_of_once(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.cpus = 100_000
+    build.snapshot("start", {"meminfo": "Slab: 400 kB\n"})
+    build.kmalloc(0, 100)
+    done = slabyard("compare", build.write(tmp_path / "t.parquet"), "--allocators", "slub", "--runs", "1", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "other_start" in json.loads(done.stdout)[0]["exact"], "which takes a second replay"
+    assert done.stderr.count("the most that can be simulated") == 1
+
+
 @pytest.mark.parametrize("verb", ["replay", "compare"])
 def test_a_malloc_on_a_trace_with_snapshots(tmp_path: Path, verb: str) -> None:
     build = handmade.Builder()

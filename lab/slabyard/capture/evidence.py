@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-OBJECT_EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free")
+from ..trace.file import KINDS, PAGE_ALLOC
+
+OBJECT_EVENTS = KINDS[:PAGE_ALLOC]
 NO_OBJECTS = f"it has no slab event ({', '.join(OBJECT_EVENTS)}), so there is nothing to replay"
 _PAIRS = ((("kmalloc", "kmalloc_node"), ("kfree",)), (("kmem_cache_alloc", "kmem_cache_alloc_node"), ("kmem_cache_free",)))
 _ENOUGH = 100  # events of one kind, of which some of the other kind would follow
@@ -80,11 +82,9 @@ def _options(command_line: str) -> list[str]:
     return words[1 : words.index("--")] if "--" in words else words[1:]
 
 
-def _is_option(word: str, names: Iterable[str]) -> bool:
+def _is_option(word: str, names: Collection[str]) -> bool:
     """`--pid=1` and `-p1` are options with their values."""
-    return any(word == name or word.startswith(f"{name}=" if name.startswith("--") else name) for name in names) and not (
-        word.startswith("--") and word.partition("=")[0] not in names
-    )
+    return (word.partition("=")[0] if word.startswith("--") else word[:2]) in names
 
 
 def _listed(names: list[str]) -> str:

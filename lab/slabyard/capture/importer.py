@@ -52,10 +52,7 @@ def import_trace(
     """
     first = source if isinstance(source, (Path, str)) else source[0]
     about = About(capture=Path(first).name, cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
-    marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
-    for one in about.snapshots:
-        marks += ["--mark", one["name"]]
-    return import_described(source, output, about, marks)
+    return import_described(source, output, about)
 
 
 def import_recording(recording: Recording, output: Path) -> Metadata:
@@ -76,8 +73,10 @@ def import_recording(recording: Recording, output: Path) -> Metadata:
     return _import([str(recording.data)], output, about, marks)
 
 
-def import_described(source: Path | str | Sequence[Path | str], output: Path, about: About, marks: list[str]) -> Metadata:
-    """Imports a capture of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
+def import_described(source: Path | str | Sequence[Path | str], output: Path, about: About) -> Metadata:
+    """Imports a capture of which more is known than it tells. A snapshot of `about` that is named `end` is the end of the trace."""
+    names = [one["name"] for one in about.snapshots]
+    marks = [*(["--last-mark", "end"] if "end" in names else []), *(word for name in names for word in ("--mark", name))]
     with whole_file(output) as part:
         return _import([str(source)] if isinstance(source, (Path, str)) else [str(one) for one in source], part, about, marks)
 

@@ -91,9 +91,13 @@ class Inputs:
     """Where slabyard-import reads from: descriptors for it, and what to ask when all was read."""
 
     descriptors: list[int]
-    options: list[str]
     check: Callable[[], None]  # raises UserError when a producer failed
     resolve: Callable[[Sequence[str]], list[str]] = list  # call sites with symbols for addresses
+
+    @property
+    def options(self) -> list[str]:
+        """slabyard-import's, that name the descriptors."""
+        return [word for descriptor in self.descriptors for word in ("--input", str(descriptor))]
 
 
 def open_inputs(sources: Sequence[str], about: About, stack: contextlib.ExitStack) -> Inputs:
@@ -112,11 +116,10 @@ def open_inputs(sources: Sequence[str], about: About, stack: contextlib.ExitStac
             call_sites = part.resolve(call_sites)
         return list(call_sites)
 
-    joined = Inputs([], [], check, resolve)
+    joined = Inputs([], check, resolve)
     stack.callback(_close_all, joined)
     for part in parts:
         joined.descriptors += part.descriptors
-        joined.options += part.options
         part.descriptors.clear()
     return joined
 
@@ -187,7 +190,7 @@ class _WithHead(io.RawIOBase):
 
 
 def _single(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], None] = lambda: None) -> Inputs:
-    inputs = Inputs([descriptor], ["--input", str(descriptor)], check)
+    inputs = Inputs([descriptor], check)
     stack.callback(_close_all, inputs)
     return inputs
 
@@ -315,7 +318,7 @@ class _Producers:
     """Programs whose texts are the inputs. `complaint` begins what is told of one that failed."""
 
     def __init__(self, complaint: str, stack: contextlib.ExitStack) -> None:
-        self.inputs = Inputs([], [], self._check)
+        self.inputs = Inputs([], self._check)
         self._complaint = complaint
         self._children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         self._stack = stack
@@ -331,7 +334,6 @@ class _Producers:
         process.stdout.close()
         enlarge_pipe(descriptor)
         self.inputs.descriptors.append(descriptor)
-        self.inputs.options += ["--input", str(descriptor)]
         return process
 
     def _check(self) -> None:
@@ -342,8 +344,6 @@ class _Producers:
             errors.seek(0)
             told = last_line(errors.read(1 << 16).decode(errors="replace"), f"it ended with status {process.returncode}")
             raise UserError(f"{self._complaint}: {told}")
-
-
 
 
 def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> None:

@@ -41,10 +41,10 @@ from ..base.files import describe_os_error
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT
 from . import launcher, moments
+from .evidence import OBJECT_EVENTS
 
 EVENTS = KINDS[:SNAPSHOT]
 OLDER_EVENTS = ("kmalloc_node", "kmem_cache_alloc_node")  # up to Linux 6.0
-OBJECT_EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", *OLDER_EVENTS)
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
 PATIENCE = 30  # seconds that perf may take to start, and for each acknowledgement
@@ -173,7 +173,7 @@ def _event_words(plan: Plan, names: Sequence[str], group: tuple[str, Path] | Non
     words = []
     for name in names:
         words += ["--event", f"kmem:{name}"]
-        if name in OBJECT_EVENTS:
+        if name in (*OBJECT_EVENTS, *OLDER_EVENTS):
             words += ["--filter", f"common_pid != {threading.get_native_id()}", "--exclude-perf"]
     if plan.stacks:
         words += ["--call-graph=fp", "--kernel-callchains"]

@@ -205,14 +205,14 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
     )
     for cache, counts in zip(caches, trailer["cache_counts"], strict=True):
         cache.allocs, cache.frees = counts
-    for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered", "late"):
+    for name in ("null_frees", "failed_allocations", "hidden_pointers", "unparsed_lines", "reordered", "late"):
         setattr(metadata, name, header[name])
-    for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
+    for name in (
+        "rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations",
+        "pages_of_unknown_owner",
+    ):  # fmt: skip
         setattr(metadata, name, trailer[name])
-    metadata.pages_of_unknown_owner = trailer["pages_of_unknown_owner"]
-    metadata.hidden_pointers = header["hidden_pointers"]
-    counts = evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
-    metadata.partial = about.partial or counts
+    metadata.partial = about.partial or evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
     return metadata
 
 

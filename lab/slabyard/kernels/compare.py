@@ -12,11 +12,12 @@ from typing import Any
 
 from ..base.table import Cell, Figure, Table, counted, show
 from ..base.terminal import Progress
+from ..replay.cost import FIGURES, PARTS
 from ..results import measures, ranks, records
 from ..results.measures import Measure
 from ..results.model import Section, memory_unit, page_bytes, workloads
 from ..results.records import Record
-from . import cost, run
+from . import run
 from .machine import Hardware, Plan
 
 LEGEND = (
@@ -89,16 +90,16 @@ def _table(group: Sequence[Any], section: Section) -> Table:
 
 def _cost_table(group: Sequence[Any], name: str) -> Table:
     """What was counted: figures of one operation."""
-    columns = ["allocator", "instructions", *cost.PARTS, "L1 misses", "LL misses", "% of kernel"]
+    columns = ["allocator", "instructions", *PARTS, "L1 misses", "LL misses", "% of kernel"]
     rows: list[list[Cell]] = []
     for record in group:
         found = record.get("cost")
         if found is None:
             continue
-        mine = [found["instructions"], *(found["parts"][part]["instructions"] for part in cost.PARTS)]
+        mine = [found["instructions"], *(found["parts"][part]["instructions"] for part in PARTS)]
         share = 100 * found["instructions"] * found["operations"] / max(1, found["kernel"]["instructions"])
         cells = [Figure(value, f"{value:,.1f}") for value in mine]
-        cells += [Figure(found[misses], f"{found[misses]:.3f}") for misses in cost.MISSES]
+        cells += [Figure(found[misses], f"{found[misses]:.3f}") for misses in FIGURES[1:]]
         rows.append([record["run"]["allocator"], *cells, Figure(share, f"{share:.2f}")])
     cpus = next(record["cost"]["cpus"] for record in group if "cost" in record)
     return Table(f"{name}: what one allocation or free executes, {counted(cpus, 'CPU')}", columns, rows)
@@ -178,7 +179,7 @@ def _cost_tables(record: Record, every: bool) -> list[Table]:
     table.notes += [f"{found['operations']:,} allocations and frees; {found['kernel']['instructions']:,} instructions in the kernel in all"]
     functions = found["functions"] if every else found["functions"][:BUSIEST]
     rows: list[list[Cell]] = [
-        [one["name"], one["part"], *(Figure(one[name], f"{one[name]:.3f}") for name in ("calls", *cost.FIGURES))] for one in functions
+        [one["name"], one["part"], *(Figure(one[name], f"{one[name]:.3f}") for name in ("calls", *FIGURES))] for one in functions
     ]
     more = len(found["functions"]) - len(functions)
     notes = [f"and {more} more; --caches shows all"] if more else []
@@ -195,7 +196,7 @@ def flat(found: Sequence[Record]) -> Table:
 def _flat_cost(record: Record) -> dict[str, Cell]:
     """What was counted, as columns."""
     found: dict[str, Any] = record.get("cost") or {}
-    cells: dict[str, Cell] = {f"cost_{name}": found.get(name) for name in ("operations", *cost.FIGURES)}
-    for part in cost.PARTS:
-        cells |= {f"cost_{part}_{name}": found.get("parts", {}).get(part, {}).get(name) for name in cost.FIGURES}
-    return cells | {f"kernel_{name}": found.get("kernel", {}).get(name) for name in cost.FIGURES}
+    cells: dict[str, Cell] = {f"cost_{name}": found.get(name) for name in ("operations", *FIGURES)}
+    for part in PARTS:
+        cells |= {f"cost_{part}_{name}": found.get("parts", {}).get(part, {}).get(name) for name in FIGURES}
+    return cells | {f"kernel_{name}": found.get("kernel", {}).get(name) for name in FIGURES}

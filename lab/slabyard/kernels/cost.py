@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import MISSING, UserError
+from ..replay.cost import FIGURES, PARTS
 from . import cache, tools
 from .kinds import Kind
 
-PARTS = ("fast", "slow", "pages", "locks")  # as plugin/count.c numbers them, from 1; 0 is the rest of the kernel
 CACHE_MODEL = (  # plugin/caches.h
     "for each CPU 32 KiB of instructions and 32 KiB of data, 8 ways; last level 8 MiB, 16 ways, shared; lines of 64 bytes, least recently "
     "used goes; a write takes the line from other CPUs; the kernel's accesses alone"
@@ -145,9 +145,6 @@ def role(name: str, kind: Kind) -> str:
 
 # ---- Counts ----------------------------------------------------------------------------------------------------------------------
 
-MISSES = ("l1_misses", "ll_misses")
-FIGURES = ("instructions", *MISSES)
-
 
 @dataclass
 class _Sums:
@@ -175,7 +172,7 @@ def group(counts: str, names: Sequence[str], cpus: int = 1) -> dict[str, Any]:
     for line in lines[1:-1]:
         function, part, *figures = map(int, line.split())
         kernel.add(*figures)
-        if part:
+        if part:  # as plugin/count.c numbers PARTS, from 1; 0 is the rest of the kernel
             mine.add(*figures)
             parts[PARTS[part - 1]].add(*figures)
             functions.setdefault((names[function], PARTS[part - 1]), _Sums()).add(*figures)

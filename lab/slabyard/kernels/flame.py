@@ -34,6 +34,7 @@ from ..base.stacks import Stack
 from ..base.table import Cell, Table
 from ..results import measures
 from . import run, tools
+from .cost import plain_name
 from .machine import Outcome, Plan
 
 FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
@@ -165,8 +166,8 @@ def _samples(lines: Iterable[str]) -> Iterator[tuple[float, list[str]]]:
 
 
 def _plain(symbol: str) -> str:
-    """A function's name without what the compiler adds to that of a clone."""
-    return re.sub(r"\.(?:isra|constprop|part|cold)\b.*$", "", symbol.strip()).split(" (")[0]
+    """A function's name alone: without the file that perf puts behind it, and what the compiler adds to that of a clone."""
+    return plain_name(symbol.strip()).split(" (")[0]
 
 
 def role(frame: str) -> str:

@@ -121,19 +121,18 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     assert outcome.trace is not None
     # Where the buffer was too small, the mark before the workload may be among what is lost; so the snapshot has no place either.
     with outcome.trace.open(errors="replace") as file:
-        marks = ["before"] if any("tracing_mark_write: before" in line for line in file) else []
-    taken = [snapshot_of(outcome.texts, name, name) for name in marks] + [snapshot_of(outcome.texts, "after", "end")]
+        marked = any("tracing_mark_write: before" in line for line in file)
+    before = [snapshot_of(outcome.texts, "before", "before")] if marked else []
     about = About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
         arch="x86_64",
         command=plan.job.command,
         cpus=plan.hardware.cpus,
         page_size=4096,
-        snapshots=taken,
+        snapshots=[*before, snapshot_of(outcome.texts, "after", "end")],
         kinds=KINDS[:SNAPSHOT],
     )
-    words = [word for mark in (*marks, "end") for word in ("--mark", mark)]
-    return importer.import_described(outcome.trace, output, about, ["--last-mark", "end", *words])
+    return importer.import_described(outcome.trace, output, about)
 
 
 def snapshot_of(texts: dict[str, str], when: str, name: str) -> dict[str, Any]:
@@ -190,8 +189,7 @@ def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> recor
         "caches": caches(last.texts.get("after/slabinfo", "")),
     }
     timed = records.summarise([one.figures for one in runs], {})
-    costs = {"cost": counted.cost} if counted else {}
-    return {**records.record(plan.spec.text, run, {}, timed), **costs, "kernel": of_kernel}
+    return {**records.record(plan.spec.text, run, {}, timed, counted.cost if counted else None), "kernel": of_kernel}
 
 
 def _files(texts: dict[str, str], when: str) -> dict[str, str]:

@@ -214,6 +214,11 @@ def _add(sums: Sums, cost: Iterable[int]) -> None:
         sums[place] += figure
 
 
+def _most(counted: Counter[str]) -> str:
+    """What was counted most; of equals the first by name."""
+    return max(sorted(counted), key=lambda name: counted[name])
+
+
 # ---- What belongs to what -----------------------------------------------------------------------------------------
 
 
@@ -287,7 +292,7 @@ class Code:
         votes: dict[int, Counter[str]] = defaultdict(Counter)
         for address, found in self.frames.items():
             votes[self._symbol(address)].update(frame.file for frame in found[-1:])
-        return {symbol: max(sorted(counted), key=lambda file: counted[file]) for symbol, counted in votes.items() if counted}
+        return {symbol: _most(counted) for symbol, counted in votes.items() if counted}
 
     def is_request(self, address: int) -> bool:
         """Whether it is the replay's own, and makes requests."""
@@ -337,8 +342,7 @@ class Functions:
 
     def _file(self, key: tuple[str, str]) -> str | None:
         """The file that most of it is from."""
-        counted = self._files[key]
-        return max(sorted(counted), key=lambda file: counted[file]) or None
+        return _most(self._files[key]) or None
 
 
 def group(profile: Profile, program: str, operations: int, functions: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import itertools
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from ..base.files import describe_os_error, sha256
 from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
-from ..trace.file import Trace, recorded_curve, refuse_other_pages
+from ..trace.file import RecordedCurve, Trace, recorded_curve, refuse_other_pages
 from . import cost, population, scratch
 
 POINTS = 256  # of a time series
@@ -152,9 +153,8 @@ class Workload:
             of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
             if populate and snapshot:
                 older, of_frees, handles = population.older_objects(
-                    self.translation, snapshot, opens, recorded_curve(self.trace, with_older=True).before,
-                    caches, self.metadata.cpus, self.cpus,
-                )  # fmt: skip
+                    self.translation, snapshot, opens, self._curve.before, caches, self.metadata.cpus, self.cpus
+                )
             scratch.patch_older(self.translation, of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
             scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
@@ -210,11 +210,19 @@ class Workload:
         exact["snapshots"] = [{"name": taken.name, **point, **_kernel_figures(taken.files)} for taken, point in points]
         return exact
 
-    def alone(self, spec: str) -> dict[str, Any]:
-        """The memory of a replay that is not timed as well, in a process that does nothing else."""
-        with self.damage_told_of_trace():
-            exact = programs.run_json(programs.REPLAY, *self._words(spec, "--mode", "exact"))["exact"]
+    def memory(self, spec: str) -> dict[str, Any]:
+        """The memory of one of slabyard's allocators, in a process that keeps nothing for passes to come. UserError where it is refused."""
+        with self.damage_told_of_trace(), contextlib.closing(self.settings()) as server:
+            answer = server.ask(spec)
+            if "refused" in answer:
+                raise UserError(answer["refused"])
+        exact = answer["exact"]
         return {name: exact[name] for name in ("held_pages_start", "held_pages_peak", "grew_pages_peak", "grew_pages_end")}
+
+    @functools.cached_property
+    def _curve(self) -> RecordedCurve:
+        """The recorded allocator's pages; with those older than the trace, where the replay has them too."""
+        return recorded_curve(self.trace, with_older=self.start == "recorded")
 
     @property
     def own_allocator(self) -> str | None:
@@ -227,8 +235,7 @@ class Workload:
 
     def settings(self) -> programs.Server:
         """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
-        words = ["--scratch", str(self.scratch), "--mode", "settings", *(["--allow-failures"] if self.options.allow_failures else [])]
-        return programs.Server([programs.program(programs.REPLAY), *words])
+        return programs.Server([programs.program(programs.REPLAY), "--scratch", str(self.scratch), "--mode", "settings", *self._limits()])
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
@@ -249,7 +256,7 @@ class Workload:
         None: the trace has no page events, so nothing is known of them."""
         if not self.metadata.has_pages:
             return None
-        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
+        curve = self._curve
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1

@@ -33,12 +33,9 @@ COST_LEGEND = (
 def tables(found: Sequence[Record]) -> list[Table]:
     """One table for each trace, with its sentence, and the ranking."""
     sections = workloads(found)
-    by_workload: dict[tuple[str, str], list[Record]] = {}
-    for record in found:
-        by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
     out = []
-    for members, section in zip(by_workload.values(), sections, strict=True):
-        out += [_table(members, section), *_costs(section)]
+    for section in sections:
+        out += [_table(section), *_costs(section)]
     if any(len(section.replayed) > 1 for section in sections):
         counted_cost = any(one.cost for section in sections for one in section.replayed)
         out.append(ranks.ranking(sections, [LEGEND, *([COST_LEGEND] if counted_cost else [])]))
@@ -67,13 +64,13 @@ def _decimal(value: Any, decimals: int) -> Figure:
     return Figure(value, "-" if value is None else f"{value:,.{decimals}f}")
 
 
-def _table(found: Sequence[Record], section: Section) -> Table:
+def _table(section: Section) -> Table:
+    found = [one.record for one in section.series]
     run = found[0]["run"]
     unit, size = memory_unit(section)
     memory = ["start", "grew", "kept", "peak"]
     columns = ["allocator", "ns/op", "95%", "p99", "page", *memory, "waste"]
-    by_record = {id(one.record): one for one in section.series}
-    rows = [_row(record, by_record[id(record)], page_bytes(section) / size) for record in found]
+    rows = [_row(one, page_bytes(section) / size) for one in section.series]
     if len({record["exact"].get("fragmentation_events") or 0 for record in found}) > 1:
         columns.append("events")
         rows = [[*row, record["exact"].get("fragmentation_events")] for row, record in zip(rows, found, strict=True)]
@@ -103,9 +100,9 @@ def _start(run: dict[str, Any]) -> str:
     return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
-def _row(record: Record, one: Series, page: float) -> list[Cell]:
-    """A record's cells; `page` is a page in the table's unit of memory."""
-    exact, timed = record["exact"], record["timed"]
+def _row(one: Series, page: float) -> list[Cell]:
+    """A series' cells; `page` is a page in the table's unit of memory."""
+    exact, timed = one.exact, one.timed
     median = timed.get("ns_per_operation")
     bounds = timed.get("intervals", {}).get("ns_per_operation")
     p99 = timed.get("latency_ns", {}).get("p99")
@@ -130,7 +127,7 @@ def _ns(value: float | None) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _single(value: float | None, timed: dict[str, Any]) -> str:
+def _single(value: float | None, timed: Mapping[str, Any]) -> str:
     """The time of a single operation: no more than a bound where it is below the step of the clock."""
     step = timed.get("clock_resolution_ns")
     return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from ..base.table import Cell, Figure, Table, counted
 from ..results import measures, records
+from ..results.model import short
 from ..results.records import Record
 from ..results.threads import SCALARS
 
@@ -49,7 +49,7 @@ def _row(record: Record) -> list[Cell]:
     p99, step, share = timed["latency_ns"]["p99"], timed.get("clock_resolution_ns"), timed.get("allocator_share")
     waits, sizes = timed.get("lock_waits"), (timed["resident_peak_kb"], timed["resident_end_kb"])
     return [
-        Figure(run["allocator"], _short(run["allocator"])),
+        Figure(run["allocator"], short(run["allocator"])),
         Figure(run["threads"], str(run["threads"])),
         Figure(speed, _mops(speed)),
         f"{_mops(bounds[0] / 1e6)}-{_mops(bounds[1] / 1e6)}" if bounds else "-",
@@ -64,11 +64,6 @@ def _mops(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _short(spec: str) -> str:
-    """A malloc by its file's name alone."""
-    return f"malloc:{os.path.basename(spec)}" if spec.startswith("malloc:") and "/" in spec else spec  # noqa: PTH119
-
-
 def _sentence(group: Sequence[Record], threads: int) -> list[str]:
     """Who is fastest, where the intervals tell."""
     if len(group) < 2:
@@ -80,8 +75,8 @@ def _sentence(group: Sequence[Record], threads: int) -> list[str]:
     best = max(bounds, key=lambda name: bounds[name][0])
     level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
     if level:
-        return [f"{what}: {', '.join(map(_short, [best, *level]))} tie for fastest: their intervals overlap."]
-    return [f"{what}: {_short(best)} is fastest."]
+        return [f"{what}: {', '.join(map(short, [best, *level]))} tie for fastest: their intervals overlap."]
+    return [f"{what}: {short(best)} is fastest."]
 
 
 def flat(found: Sequence[Record]) -> Table:

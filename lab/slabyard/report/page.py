@@ -57,6 +57,7 @@ def page(records: Sequence[dict[str, Any]]) -> str:
     limit = max(FEWEST_ROWS, min(MOST_ROWS, ROWS_IN_ALL // len(records)))
     plotly, script = plotly_source(), html.part("report.js")
     replayed = [one for workload in sections for one in workload.replayed]
+    shown = [section(one) for one in sections]
     return html.render(
         "report.html",
         policy=policy(plotly, script),
@@ -67,10 +68,10 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         recorded=any(workload.recorded for workload in sections),
         counted=counted,
         cost_note=frontier.cost_note(sections),
-        pictured=any(frontier.picture(one) for one in sections),
+        pictured=any(one["picture"] for one in shown),
         ranking=tables.ranking(sections),
         undecided=ranks.undecided_note(sections),
-        sections=[section(one) for one in sections],
+        sections=shown,
         data=packed(json.dumps({"workloads": [charts.payload(one, limit) for one in sections]}, separators=(",", ":"), allow_nan=False)),
         plotly=packed(plotly),
         script=script,
@@ -107,7 +108,7 @@ def section(workload: Section) -> dict[str, Any]:
         "shows": frontier.sentence(workload),
         "sentence": " ".join(text for text in (ranks.sentence(workload), ranks.other_start(workload)) if text),
         "reasons": [tables.reason_cells(one) for one in reasons.reasons(workload) if one.text],
-        "base": tables.base_text(workload),
+        "base": reasons.base_text(workload),
         "advice": advice.lines(workload),
         "comparisons": tables.comparisons(workload),
         "flames": flames.pictures(workload),

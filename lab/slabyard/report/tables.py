@@ -37,7 +37,7 @@ from ..results.model import (
 )
 from ..results.model import figure as known_figure
 from ..results.ranks import rank_table, ranked, time_name, undecided
-from ..results.reasons import Reason, base_of
+from ..results.reasons import Reason
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
@@ -265,7 +265,7 @@ def _comparison(workload: Section, name: str, groups: Mapping[str, Sequence[Colu
     ranks = [
         replace(column, title=column.title.lower())
         for column in rank_columns(workload, placed)
-        if column.ranked and column.ranked in measures and any(found.get(column.ranked) for found in placed.values())
+        if column.ranked and any(found.get(column.ranked) for found in placed.values())
     ]
     known = {
         title: [column for column in members if any(column.cell(one).text not in ("", DASH) for one in workload.series)]
@@ -285,12 +285,6 @@ def _comparison(workload: Section, name: str, groups: Mapping[str, Sequence[Colu
 def reason_cells(reason: Reason) -> tuple[Cell, str]:
     """Whom a reason is of, and its text."""
     return name_cell(reason.series), reason.text
-
-
-def base_text(workload: Section) -> str:
-    """Against what the reasons hold each allocator."""
-    base, (unit, _) = base_of(workload), memory_unit(workload)
-    return "" if base is None else f"{base.label}, which grows by {memory_text(workload, grew(base) or 0)} {unit}"
 
 
 def rank_text(rank: int | None, placed: Placed, measure: str) -> str:

@@ -15,7 +15,7 @@ kernel; the tables, the ranking, the sentences and the report are made of these 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,7 +43,6 @@ class Plan:
     options: Options = field(default_factory=Options)
     cost: bool = False
     functions: int = 0  # of the cost
-    other_start: bool = True  # look at the other start too, and at settings for the recorded kernel
 
 
 def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
@@ -54,9 +53,12 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
         try:
             with Workload(path, plan.options) as workload:
                 members = _one(workload, plan, progress)
-                start, snapshots = workload.start, workload.has_snapshots
-            if snapshots and plan.other_start:
-                _add_other_start(path, "empty" if start == "recorded" else "recorded", plan, members)
+                other = "empty" if workload.start == "recorded" else "recorded"
+                # The machine is given, so that nothing is told a second time of one that was too large.
+                options = replace(plan.options, start=other, cpus=workload.cpus, nodes=workload.nodes)
+            policies = [record for record in members if advice.is_policy(record["run"]["allocator"])]
+            if workload.has_snapshots and policies:
+                _add_other_start(path, options, plan.jobs, policies, progress)
         except UserError as error:
             if len(traces) == 1 or str(path) in error.message:
                 raise
@@ -67,49 +69,54 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
     return found
 
 
-def _add_other_start(path: Path, start: str, plan: Plan, members: Sequence[Record]) -> None:
+def _add_other_start(path: Path, options: Options, jobs: int, members: Sequence[Record], progress: Progress) -> None:
     """Notes in each record what memory would have been from the other start. Where that cannot be replayed, nothing is noted."""
-    with contextlib.suppress(UserError), Workload(path, replace(plan.options, start=start)) as workload:
-        replayed = [record for record in members if advice.is_policy(record["run"]["allocator"])]
-        specs = [record["run"]["allocator"] for record in replayed]
-        for record, memory in zip(replayed, _alone(workload, specs, plan), strict=True):
-            record["exact"]["other_start"] = {"start": start, **memory}
+    with contextlib.suppress(UserError), Workload(path, options) as workload:
+        specs = [record["run"]["allocator"] for record in members]
+        for record, memory in zip(members, _memory(workload, specs, jobs, progress), strict=True):
+            record["exact"]["other_start"] = {"start": workload.start, **memory}
 
 
-def _alone(workload: Workload, specs: Sequence[str], plan: Plan) -> list[dict[str, Any]]:
-    """The memory of these allocators, some of them side by side."""
-    with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
-        pending = [pool.submit(workload.alone, spec) for spec in specs]
+def _memory(workload: Workload, specs: Sequence[str], jobs: int, progress: Progress) -> list[dict[str, Any]]:
+    """The memory of these allocators."""
+    progress.expect(len(specs))
+    found = []
+    with _side_by_side(jobs) as pool:
+        for spec, memory in zip(specs, pool.map(workload.memory, specs), strict=True):
+            found.append(memory)
+            progress.step(f"{workload.name}: {spec}, memory, start {workload.start}")
+    return found
+
+
+@contextlib.contextmanager
+def _side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for replays that time nothing. Whatever ends the block ends what they are doing."""
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         try:
-            return [future.result() for future in pending]
+            yield pool
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            programs.kill_children()
+            programs.kill_children()  # the pool waits for what they are doing
             raise
 
 
 def steps(traces: int, plan: Plan) -> int:
-    """How many steps `compare` will report."""
+    """How many steps `compare` will report; more for memory alone, where a trace has snapshots."""
     return traces * len(plan.allocators) * (2 + plan.cost + plan.warmup + plan.runs)
 
 
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     exact: dict[str, dict[str, Any]] = {}
     cost: dict[str, dict[str, Any]] = {}
-    with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
+    with _side_by_side(plan.jobs) as pool:
         pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
         costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in plan.allocators if plan.cost}
-        try:
-            for spec, future in pending.items():
-                exact[spec] = future.result()
-                progress.step(f"{workload.name}: {spec}, exact figures")
-            for spec, future in costs.items():
-                cost[spec] = future.result()
-                progress.step(f"{workload.name}: {spec}, cost")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            programs.kill_children()  # the pool waits for what they are doing
-            raise
+        for spec, future in pending.items():
+            exact[spec] = future.result()
+            progress.step(f"{workload.name}: {spec}, exact figures")
+        for spec, future in costs.items():
+            cost[spec] = future.result()
+            progress.step(f"{workload.name}: {spec}, cost")
     samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, workload.name, progress, lambda spec, _: workload.timed(spec))
     found = []
     for spec in plan.allocators:
@@ -119,8 +126,8 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     recorded = records.of_recorded_kernel(workload)
     if recorded is None:
         return found
-    settings = advice.settings(recorded["run"]) if "slub" in plan.allocators and plan.other_start else []
+    settings = advice.settings(recorded["run"]) if "slub" in plan.allocators else []
     with contextlib.suppress(UserError):
-        tried = _alone(workload, settings, plan)
+        tried = _memory(workload, settings, plan.jobs, progress)
         recorded["exact"]["settings"] = [{"allocator": spec, **memory} for spec, memory in zip(settings, tried, strict=True)]
     return [*found, recorded]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .model import Section, Series, estimate, grew, group, kept, memory_text, memory_unit, number, rows, started
@@ -49,10 +49,9 @@ class Reason:
     series: Series
     pages: float | None  # of growth, above the base's
     share: float | None  # of the base's growth
-    caches: list[CacheReason] = field(default_factory=list)
-    shares_pages: bool = False
-    cost: str = ""
-    text: str = ""
+    caches: list[CacheReason]
+    cost: str
+    text: str
 
 
 def class_group(name: str) -> str:
@@ -72,7 +71,17 @@ def base_of(workload: Section) -> Series | None:
     return next((one for one in known if one.label == own), known[0] if known else None)
 
 
+def base_text(workload: Section) -> str:
+    """Against what the reasons hold each allocator; empty where nothing is known of memory."""
+    base, (unit, _) = base_of(workload), memory_unit(workload)
+    return "" if base is None else f"{base.label}, which grows by {memory_text(workload, grew(base) or 0)} {unit}"
+
+
 # ---- Caches ------------------------------------------------------------------------------------------------------
+
+
+def _group_of(row: Mapping[str, Any]) -> str:
+    return class_group(str(row.get("name") or ""))
 
 
 def _owner_names(series: Sequence[Series]) -> dict[str, str]:
@@ -86,7 +95,7 @@ def _owner_names(series: Sequence[Series]) -> dict[str, str]:
 
     for one in series:
         for row in rows(one.exact.get("caches")):
-            name, into = class_group(str(row.get("name") or "")), row.get("merged_into")
+            name, into = _group_of(row), row.get("merged_into")
             if isinstance(into, str):
                 low, high = sorted((root(name), root(class_group(into))), key=lambda found: (not found.startswith("kmalloc "), found))
                 parent[high] = low
@@ -105,14 +114,14 @@ def _by_group(one: Series, names: Mapping[str, str], at_end: bool) -> dict[str, 
     for row in rows(one.exact.get("caches")):
         pages = _growth(row, at_end)
         if pages is not None:
-            name = names[class_group(str(row.get("name") or ""))]
+            name = names[_group_of(row)]
             found[name] = found.get(name, 0) + pages
     return found
 
 
 def _main_row(one: Series, names: Mapping[str, str], name: str) -> Mapping[str, Any]:
     """Of the caches of a group, the one with most pages."""
-    members = [row for row in rows(one.exact.get("caches")) if names[class_group(str(row.get("name") or ""))] == name]
+    members = [row for row in rows(one.exact.get("caches")) if names[_group_of(row)] == name]
     return max(members, key=lambda row: number(row.get("pages")) or 0, default={})
 
 
@@ -132,10 +141,11 @@ def _geometry(mine: Mapping[str, Any], others: Mapping[str, Any]) -> str:
     own, other = _slab(mine), _slab(others)
     if own is None or other is None:
         return ""
-    if own[1] == other[1] and own != other:
-        return f"{own[0]} object{'s' if own[0] > 1 else ''} per slab in place of {other[0]}"
     if own != other:
-        return f"{own[0]} object{'s' if own[0] > 1 else ''} in a slab of {_kib(own[1])} in place of {other[0]} in {_kib(other[1])}"
+        objects = f"{own[0]} object{'s' if own[0] > 1 else ''}"
+        if own[1] == other[1]:
+            return f"{objects} per slab in place of {other[0]}"
+        return f"{objects} in a slab of {_kib(own[1])} in place of {other[0]} in {_kib(other[1])}"
     full, others_full = _use(mine), _use(others)
     if full is not None and others_full is not None and abs(full - others_full) >= LEAST_SHARE:
         return f"slabs {100 * full:.0f}% used in place of {100 * others_full:.0f}%"
@@ -224,7 +234,7 @@ def reason(workload: Section, one: Series, base: Series) -> Reason:
     shared = bool(told_of) and not one.recorded and not by_cache and number(one.exact.get("slab_pages_peak")) is not None
     memory = "" if pages is None else _memory(workload, pages, share, caches, shared)
     said = [text for text in (memory, "" if one.recorded else _start(workload, one, base), cost) if text]
-    return Reason(one, pages, share, caches, shared, cost, "; ".join(said))
+    return Reason(one, pages, share, caches, cost, "; ".join(said))
 
 
 def _start(workload: Section, one: Series, base: Series) -> str:
@@ -262,15 +272,13 @@ def _has_caches(one: Series) -> bool:
 
 def told(workload: Section, most: int = 4) -> list[str]:
     """The lines under a table: of the allocators that grow least, of the one that grows most, and of the recorded kernel."""
-    base = base_of(workload)
     found = [one for one in reasons(workload) if one.text]
-    if base is None or not found:
+    if not found:
         return []
     ordered = sorted((one for one in found if not one.series.recorded and one.pages is not None), key=lambda one: one.pages or 0)
     chosen = ordered if len(ordered) <= most else [*ordered[: most - 1], ordered[-1]]
     real = [one for one in found if one.series.recorded]
-    unit, _ = memory_unit(workload)
-    lines = [f"Against {base.label}, which grows by {memory_text(workload, grew(base) or 0)} {unit}:"]
+    lines = [f"Against {base_text(workload)}:"]
     lines += [f"- {one.series.label}: {one.text}" for one in chosen]
     return lines + [f"- the recorded kernel, by what is kept at the end: {one.text}" for one in real]
 
@@ -278,17 +286,19 @@ def told(workload: Section, most: int = 4) -> list[str]:
 def attach(sections: Sequence[Section], advice: Mapping[str, Sequence[str]]) -> None:
     """Puts the verdict of each series into its record, for whoever reads JSON; the advice, by workload, goes into all of them."""
     for workload in sections:
-        base = base_of(workload)
+        base, said = base_of(workload), list(advice.get(workload.ident, ()))
+        if base is None:
+            continue
         for found in reasons(workload):
             assert isinstance(found.series.record, dict)
             found.series.record["verdict"] = {
-                "against": base.label if base else None,
+                "against": base.label,
                 "pages": found.pages,
                 "share": None if found.share is None else round(found.share, 6),
                 "caches": [{"name": one.name, "pages": one.pages, "why": one.text or None} for one in found.caches],
                 "cost": found.cost or None,
                 "text": found.text,
-                "advice": list(advice.get(workload.ident, ())),
+                "advice": said,
             }
-        if base is not None and isinstance(base.record, dict):
-            base.record["verdict"] = {"against": None, "text": "", "advice": list(advice.get(workload.ident, ()))}
+        assert isinstance(base.record, dict)
+        base.record["verdict"] = {"against": None, "text": "", "advice": said}
