@@ -3,8 +3,8 @@
 Every allocator, Linux's own and each policy of slabyard, boots to every workload, a memory hog among them, under user-mode Linux;
 every policy of slabyard also on four CPUs with two nodes, under QEMU. There is no trouble in any log, with the kernel's own checks on
 in both kernels of ours, and every invariant of the heap holds at the end. A whole-boot trace comes out complete, and its replay agrees
-with the kernel; the calls of a kernel on slabyard, made again, hold the same pages; a flame graph finds its functions; what a kernel executes
-is counted; the benchmark inside the kernel comes to its end.
+with the kernel; the calls of a kernel on slabyard, made again, hold the same pages; a flame graph finds its functions; what a kernel
+executes is counted; the benchmark inside the kernel comes to its end.
 
 The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a processor.
 Tests for QEMU are one group, so that with several at a time (pytest -n) no two guests of four CPUs are in each other's way.

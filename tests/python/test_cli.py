@@ -435,9 +435,16 @@ def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("package", "form"), [("tabulate", "md"), ("argparse", "text")])  # of a verb, of every command line
 def test_a_package_that_is_missing(package: str, form: str) -> None:
-    script = f"import sys; sys.modules[{package!r}] = None; from slabyard.__main__ import main; sys.exit(main())"
+    script = f"import sys; sys.modules[{package!r}] = None; from slabyard.__main__ import run; sys.exit(run())"
     done = subprocess.run([sys.executable, "-c", script, "list", "--format", form], capture_output=True, text=True, check=False)
     assert package in complaint(done, 4) and "pip install ." in done.stderr
+
+
+def test_the_command_ends_without_taking_python_down() -> None:
+    """In which a thread of pyarrow may abort the process; here an exit function does."""
+    script = "import atexit, os; atexit.register(os.abort); from slabyard.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "slub" in done.stdout and not done.stderr
 
 
 def test_an_interrupt_that_python_wraps_is_one() -> None:
@@ -685,7 +692,7 @@ def test_a_verb_loads_what_it_needs_alone(verb: str) -> None:
     dump = Path(__file__).parents[1] / "data/linux-6.1-um-slub/hackbench/slabinfo.after"
     words = [verb] if verb == "list" else [verb, str(dump), "--format", "csv"]
     script = (
-        "import sys; from slabyard.__main__ import main; status = main()\n"
+        "import sys; from slabyard.__main__ import run; status = run()\n"
         "print(status, sorted({'numpy', 'pyarrow', 'tabulate', 'rich', 'jinja2', 'plotly'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)

@@ -253,8 +253,8 @@ def test_the_command_does_without_pandas_but_for_salib(busy: Path) -> None:
     pytest.importorskip("SALib")
     script = (
         f"import sys; sys.argv = ['slabyard', 'info', '--caches', {str(busy)!r}]\n"
-        "from slabyard.__main__ import main; from slabyard.tune import search\n"
-        "print(main(), 'pandas' in sys.modules, search.has_salib(), 'pandas' in sys.modules)"
+        "from slabyard.__main__ import run; from slabyard.tune import search\n"
+        "print(run(), 'pandas' in sys.modules, search.has_salib(), 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False True True", done.stderr

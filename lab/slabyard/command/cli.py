@@ -51,8 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error.message, error.status)
     except KeyboardInterrupt:
         return _end_interrupted()
-    except BrokenPipeError:
-        _discard_output()  # the reader has gone
+    except BrokenPipeError:  # the reader has gone
         return DONE
     except MemoryError:
         return _fail(OUT_OF_MEMORY, USAGE)
@@ -61,8 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, FileNotFoundError) and error.filename is None:
             return _fail(_no_folder(), USAGE)
-        if error.filename is None:
-            _discard_output()
         return _fail(describe_os_error(error, error.filename or "standard output"), USAGE)
     except Exception as error:
         if _interrupted_at:  # in the making of a class, which Python tells by an error of its own
@@ -108,12 +105,6 @@ def _occupy_closed_streams() -> None:
         sys.stderr = Path(os.devnull).open("w")
     if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal's encoding lacks is shown as \\xe9, like on standard error
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _discard_output() -> None:
-    """What standard output did not take: Python would write it again as it exits, and show that it can't."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _no_folder() -> str:
