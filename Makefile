@@ -6,7 +6,8 @@
 #                  threads, under the thread sanitizer
 #   make test-nightly  an hour: what make test leaves out of the builds with sanitizers, all of make test-cross, ten minutes of soak,
 #                  drawn programs by the thousand
-#   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
+#   make install PREFIX=DIR   the command, and the library for C and C++ with its headers, malloc for LD_PRELOAD, manual pages, all in
+#                  DIR; DESTDIR= is obeyed; make install-library: without the command, which needs Python
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make soak      random work of many threads on heaps and on malloc, under every allocator, for SECONDS=3600 seconds; SEED=N to
 #                  begin with
@@ -46,7 +47,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install install-library install-command \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -70,16 +71,42 @@ cost: $(VENV)/.slabyard bench-library
 
 venv: $(VENV)/.slabyard
 
-# Builds in INSTALL_BUILD, and writes nothing elsewhere but what is installed.
-install: $(CMAKE_STAMP)
+# The library with its manual pages, and the command with its Python packages in a virtual environment, lib/slabyard, and with what
+# shells complete it by. Builds in INSTALL_BUILD, and writes nothing elsewhere but what is installed. A script of an environment names
+# its Python by path; under DESTDIR that is where it will be.
+ROOT = $(DESTDIR)$(abspath $(PREFIX))
+INSTALL_PIP = '$(ROOT)/lib/slabyard/bin/python' -m pip --disable-pip-version-check -q install
+install_completion = mkdir -p '$(dir $(ROOT)/share/$2)' && '$(ROOT)/bin/slabyard' completion $1 >'$(ROOT)/share/$2'
+
+define check_prefix
 	@case '$(PREFIX)' in *[[:space:]]*) echo "PREFIX cannot have spaces: install into another folder, or by cmake --install with --prefix" >&2; exit 1;; esac
+endef
+
+install: install-library install-command
+
+install-command: $(CMAKE_STAMP)
+	$(check_tools)
+	$(check_prefix)
+	@rm -rf '$(ROOT)/lib/slabyard'
+	@$(PYTHON) -m venv '$(ROOT)/lib/slabyard'
+	@$(INSTALL_PIP) --require-hashes --only-binary :all: -r requirements/run.lock
+	@$(INSTALL_PIP) --no-deps --no-build-isolation -C build-dir=$(abspath $(INSTALL_BUILD))/wheel .
+	@mkdir -p '$(ROOT)/bin'
+	@ln -sf ../lib/slabyard/bin/slabyard '$(ROOT)/bin/slabyard'
+	@$(call install_completion,bash,bash-completion/completions/slabyard)
+	@$(call install_completion,zsh,zsh/site-functions/_slabyard)
+	@$(call install_completion,fish,fish/vendor_completions.d/slabyard.fish)
+	@sed -i '1s|^#!$(DESTDIR)|#!|' '$(ROOT)/lib/slabyard/bin/slabyard-python'
+
+install-library: $(CMAKE_STAMP)
+	$(check_prefix)
 	@mkdir -p $(INSTALL_BUILD)
 	@cmake -S . -B $(INSTALL_BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX)) \
 		>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
 	@cmake --build $(INSTALL_BUILD) -j $(JOBS) --target slabyard slabyard_shared slabyard_malloc slabyard_malloc_static \
 		>>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
 	@cmake --install $(INSTALL_BUILD) --component library >$(INSTALL_BUILD)/install.log || { cat $(INSTALL_BUILD)/install.log; exit 1; }
-	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))"
+	@echo "Installed in $(ROOT)"
 
 exact: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python tests/python/test_exact.py
@@ -187,11 +214,15 @@ clean:
 
 # ---- Steps ---------------------------------------------------------------------------------------------------
 
-$(VENV)/.made:
+define check_tools
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing; install Python 3.11 or newer (Debian: apt install python3 python3-venv)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$$($(PYTHON) --version 2>&1) is too old; name Python 3.11 or newer, as in: make PYTHON=python3.12 compare" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; install it (Debian: apt install python3-venv)" >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler ($${CC:-cc}); install one (Debian: apt install gcc libc6-dev)" >&2; exit 1; }
+endef
+
+$(VENV)/.made:
+	$(check_tools)
 	@rm -rf $(VENV)
 	@echo "Making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)

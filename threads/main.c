@@ -155,12 +155,13 @@ static void write_quantiles(struct json *json, const char *key, const struct his
 	json_object_end(json);
 }
 
-/* 0 to 1. The time that the samples' own timing took is not part of the work. */
+/* 0 to 1. The time that the samples' own timing took is not part of the work. Each sample stands for as many operations. */
 static double allocator_share(const struct run *run, const struct result *result, uint64_t timed)
 {
 	double mean = (double)result->sampled_ticks / (double)result->samples - run->ticks.mean;
+	double waits = (double)result->waited_ticks * (double)result->operations / (double)timed;
 	double work = (double)result->cpu_ns / result->ns_per_tick - (double)timed * run->ticks.mean;
-	double share = mean * (double)result->operations / work;
+	double share = (mean * (double)result->operations + waits) / (work + waits);
 
 	return share < 0 ? 0 : share < 1 ? share : 1;
 }

@@ -12,9 +12,11 @@
  *   lock waits  how often a thread found a lock of ours taken. Only our heaps tell; of mallocs only the voluntary context switches
  *               of the threads are known.
  *   latencies   see work.h. Ticks become nanoseconds by comparing the counter with the clock over the work.
- *   share       of the allocator in the threads' CPU time: the sampled operations' mean, less the clock's own time, times the
- *               number of all operations, by the CPU time less what the sampling took. Samples of INTERRUPTED_NS and more are
- *               left out of the mean: the system had taken the processor away, and CPU time does not count that.
+ *   share       of the allocator in the threads' time: the sampled operations' mean, less the clock's own time, times the number of
+ *               all operations, by the CPU time less what the sampling took. In a sample of LONG_NS and more the thread waited for
+ *               a lock of ours, or the system had taken the processor away. A wait counts for the allocator, and for the threads'
+ *               time as well, because CPU time does not count a thread that sleeps. All else that is so long is left out of both;
+ *               of mallocs that is their waits too.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"
@@ -28,7 +30,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define INTERRUPTED_NS 100000.0
+#define LONG_NS 100000.0
 
 /* ---- Ends ----------------------------------------------------------------------------------------------------- */
 
@@ -127,31 +129,35 @@ static void next_sample(struct worker *worker)
 	worker->until_sample = worker->interval;
 }
 
-static void note(struct worker *worker, struct histogram *histogram, uint64_t start, uint64_t end)
+static void note(struct worker *worker, struct histogram *histogram, uint64_t waits, uint64_t start, uint64_t end)
 {
+	uint64_t ticks = end > start ? end - start : 0;
+
 	histogram_add(histogram, ticks_between(&worker->run->ticks, start, end));
-	if (end > start && end - start < worker->run->interrupted_ticks) {
-		worker->sampled_ticks += end - start;
-		worker->samples++;
+	if (ticks < worker->run->long_ticks) {
+		worker->sampled_ticks += ticks;
+		worker->samples += ticks != 0;
+	} else if (sy_platform_lock_waits() != waits) {
+		worker->waited_ticks += ticks;
 	}
 	next_sample(worker);
 }
 
 void *take_timed(struct worker *worker, const struct kind *kind, size_t size)
 {
-	uint64_t start = ticks_now();
+	uint64_t waits = sy_platform_lock_waits(), start = ticks_now();
 	void *object = target_take(worker->target, kind, size);
 
-	note(worker, &worker->takes, start, ticks_now());
+	note(worker, &worker->takes, waits, start, ticks_now());
 	return object;
 }
 
 void give_timed(struct worker *worker, const struct kind *kind, void *object)
 {
-	uint64_t start = ticks_now();
+	uint64_t waits = sy_platform_lock_waits(), start = ticks_now();
 
 	target_give(worker->target, kind, object);
-	note(worker, &worker->gives, start, ticks_now());
+	note(worker, &worker->gives, waits, start, ticks_now());
 }
 
 /* ---- Threads -------------------------------------------------------------------------------------------------- */
@@ -275,6 +281,7 @@ static void add_up(const struct run *run, struct result *result)
 		result->lock_waits += worker->lock_waits;
 		result->switches += worker->switches;
 		result->sampled_ticks += worker->sampled_ticks;
+		result->waited_ticks += worker->waited_ticks;
 		result->samples += worker->samples;
 		histogram_merge(&result->takes, &worker->takes);
 		histogram_merge(&result->gives, &worker->gives);
@@ -304,7 +311,7 @@ static bool prepare(struct run *run, struct fault *fault)
 		run->workers[i].interval = run->workers[i].until_sample = 1; /* the first operation sets the next */
 	}
 	ticks_calibrate(&run->ticks);
-	run->interrupted_ticks = (uint64_t)(INTERRUPTED_NS / ns_per_tick());
+	run->long_ticks = (uint64_t)(LONG_NS / ns_per_tick());
 	pthread_barrier_init(&run->barrier, NULL, run->threads + 1);
 	pthread_barrier_init(&run->among, NULL, run->threads);
 	if (run->caches && !target_kind(&run->target, &run->kind, &(struct sy_cache_config){ .name = "object", .size = run->size_min }, fault))

@@ -71,7 +71,7 @@ struct run {
 	bool pinned;     /* each thread stays on one processor */
 	struct kind kind; /* that cache; of hackbench: the header's */
 	struct ticks ticks;
-	uint64_t interrupted_ticks; /* a longer sample was interrupted */
+	uint64_t long_ticks; /* in such a sample the thread waited, or was interrupted */
 	struct worker *workers;
 	pthread_barrier_t barrier; /* of the workers and the main thread */
 	pthread_barrier_t among;   /* of the workers alone */
@@ -93,7 +93,8 @@ struct worker {
 	int64_t live_bytes;  /* taken less given; what another worker took counts too */
 	void *own;           /* the workload's */
 	uint64_t start_ns, end_ns, cpu_ns, lock_waits, switches;
-	uint64_t sampled_ticks, samples; /* of operations that were timed and not interrupted; with the clock's own */
+	uint64_t sampled_ticks, samples; /* of timed operations shorter than long_ticks; with the clock's own */
+	uint64_t waited_ticks;           /* of longer ones that waited for a lock of ours */
 	struct histogram takes, gives;
 	pthread_t thread;
 } __attribute__((aligned(128)));

@@ -1,6 +1,6 @@
 """The package, as somebody has it who wants to use it.
 
-`make install` puts the library into a folder of its own; programs are then built against that folder alone, as their makers would
+`make install-library` puts the library into a folder of its own; programs are then built against that folder alone, as their makers would
 do it (pkg-config, CMake; shared and static; C and C++), and run. The README's examples are taken from the README and run as they
 stand there, but for the place of installation. Run by ctest, which says where compilers and tools are. Ends at the first
 failure, with the command's own output.
@@ -71,7 +71,8 @@ class PackageTest:
         stage = self.work / "stage"
         shutil.rmtree(stage, ignore_errors=True)
         self.run(
-            [self.make, "-C", str(self.source), "install", "PREFIX=/opt/slabyard", f"DESTDIR={stage}", f"INSTALL_BUILD={self.work}/build"],
+            [self.make, "-C", str(self.source), "install-library", "PREFIX=/opt/slabyard", f"DESTDIR={stage}",
+             f"INSTALL_BUILD={self.work}/build"],
             {"CC": self.cc},
         )
         (stage / "opt/slabyard").rename(self.prefix)
@@ -80,7 +81,7 @@ class PackageTest:
             raise Failure(f"installed outside of the prefix: {left}")
 
     def refuse_spaces(self) -> None:
-        argv = [self.make, "-C", str(self.source), "install", f"PREFIX={self.work}/a b", f"INSTALL_BUILD={self.work}/build"]
+        argv = [self.make, "-C", str(self.source), "install-library", f"PREFIX={self.work}/a b", f"INSTALL_BUILD={self.work}/build"]
         done = subprocess.run(argv, cwd=self.work, env={**self.environment, "CC": self.cc}, capture_output=True, text=True)
         if not done.returncode or "cannot have spaces" not in done.stderr or (self.work / "a").exists():
             raise Failure(f"{' '.join(argv)}\nended with status {done.returncode}\n{done.stdout}{done.stderr}")
@@ -98,7 +99,7 @@ class PackageTest:
         if missing:
             raise Failure(f"not installed: {missing}")
         if (self.prefix / "bin").exists():
-            raise Failure("make install has installed programs; the command is the Python package's")
+            raise Failure("make install-library has installed programs")
 
     # ---- Programs
 

@@ -22,6 +22,7 @@ from ..base import programs
 from ..base.errors import DONE, INTERRUPTED, MISSING, USAGE, UserError
 from ..base.files import describe_os_error
 from ..base.terminal import note
+from . import completion
 from .parsers import parser
 
 OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, -d, -u), or use a smaller trace"
@@ -129,6 +130,8 @@ def _run(argv: list[str]) -> int:
         at = argv.index("--")
         argv, command = argv[:at], argv[at + 1 :]
     words = parser()
+    if completion.asked():
+        completion.complete(words)
     options, unknown = words.parse_known_args(argv)
     options.command = command
     if unknown:

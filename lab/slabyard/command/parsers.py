@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
-from . import diff_verb, live_verbs, recording, sweep_verb, tune_verb, verbs, who_verbs
+from . import completion, diff_verb, live_verbs, recording, study_verb, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
 from .words import add_format, add_machine, add_verb, count, cpus, duration, file, new_file, specs, thread_counts
 
@@ -69,8 +69,8 @@ def parser() -> Parser:
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
-        _record, _top, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add, _threads,
-        _run, _geometry, _layout, _kernel,
+        _record, _top, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add,
+        study_verb.add, _threads, _run, _geometry, _layout, _kernel, completion.add,
     ):  # fmt: skip
         add(parent)
     return top

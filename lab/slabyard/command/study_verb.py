@@ -1,0 +1,72 @@
+"""`slabyard study`: the papers' tables and figures, made again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import DONE, UserError
+from ..base.files import check_outputs, export_json, write_text
+from ..base.table import Cell, Table, results
+from ..base.terminal import Progress, note
+from .words import add_format, add_verb, file, new_file
+
+if TYPE_CHECKING:
+    from ..study.model import Done, Item
+
+
+def add(parent: Any) -> None:
+    verb = add_verb(
+        parent, "study", "the papers' tables and figures, made again beside theirs", _study,
+        "slabyard study --list\n  slabyard study bonwick\n  slabyard study bonwick speed --quick\n"
+        "  slabyard study all --quick --report study.html\n  slabyard study all --recorded --format md",
+        "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was.",
+    )  # fmt: skip
+    verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, or all")
+    verb.add_argument("item", nargs="?", metavar="ITEM", help="one of its items (default: all)")
+    verb.add_argument("--list", action="store_true", help="the papers' items")
+    verb.add_argument("--quick", action="store_true", help="less work in each run, three repetitions in place of five")
+    verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records slabyard brings along")
+    verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="keep records there; what has one is not run again")
+    verb.add_argument("--report", type=new_file, metavar="FILE.html", help="also write one self-contained page, with the pictures")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records with what comes of them")
+    add_format(verb)
+    verb.usage = "slabyard study [options] PAPER [ITEM]\n       slabyard study --list"
+
+
+def _study(options: argparse.Namespace) -> int:
+    from ..study import papers, study, tables
+
+    if options.list:
+        sys.stdout.write(results([_about(item) for item in papers.items()], options.format, _listed))
+        return DONE
+    if options.paper is None:
+        raise UserError("name a paper, or all; slabyard study --list shows what there is")
+    if options.recorded and (options.quick or options.output):
+        raise UserError("--recorded runs nothing; leave out --quick and -o")
+    check_outputs((options.report, options.export_json))
+    wanted = study.chosen(options.paper, options.item)
+    if options.recorded:
+        done = study.recorded(wanted)
+    else:
+        with Progress(len(wanted)) as progress:
+            done = study.run(wanted, options.quick, options.output, progress, _tell if len(wanted) > 1 else lambda _: None)
+    if options.report is not None:
+        write_text(options.report, tables.page(done))
+    export_json(options.export_json, tables.plain(done))
+    sys.stdout.write(results(tables.plain(done) if options.format == "json" else done, options.format, tables.tables, tables.flat))
+    return DONE
+
+
+def _about(item: Item) -> dict[str, str]:
+    return {"paper": item.paper, "item": item.name, "what": item.title, "place": item.place}
+
+
+def _listed(found: list[dict[str, str]]) -> list[Table]:
+    rows: list[list[Cell]] = [list(one.values()) for one in found]
+    return [Table("", ["paper", "item", "what", "place"], rows, keys=2)]
+
+
+def _tell(done: Done) -> None:
+    note(f"{done.item.paper} {done.item.name}: {done.outcome.verdict}")

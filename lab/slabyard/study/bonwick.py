@@ -1,0 +1,7 @@
+"""bonwick"""
+
+from __future__ import annotations
+
+from .model import Item
+
+ITEMS: list[Item] = []

@@ -1,0 +1,7 @@
+"""kyritsis"""
+
+from __future__ import annotations
+
+from .model import Item
+
+ITEMS: list[Item] = []

@@ -1,0 +1,129 @@
+"""What an experiment of a paper is, and what comes of it.
+
+An item is one table or figure of a paper. It is in two halves:
+
+    measure    runs what stands for the paper's experiment, and gives plain data (JSON)
+    judge      makes of the data what is shown: the paper's figures beside ours, and whether its claims hold
+
+judge runs nothing and looks at nothing but the data, so the tables can be made again from the record of a run, on another machine,
+years later. A claim is a sentence of the paper that our figures can contradict. It holds or does not, by a rule that stands beside it;
+where it does not, the reason is made of what was measured. An item holds where all of its claims do, and in part where some do.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .work import Work
+
+Data = dict[str, Any]
+
+HOLDS, IN_PART, NOT = "holds", "holds in part", "does not hold"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a table: the paper's, and ours with the least and the greatest of our repetitions where there are several.
+
+    `paper` is None in a row that the paper does not have (our own allocator, a newer kernel), `ours` where it cannot be had here.
+    """
+
+    paper: float | None
+    ours: float | None
+    least: float | None = None
+    greatest: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the paper's."""
+        return None if self.paper in (None, 0) or self.ours is None else self.ours / self.paper  # type: ignore[operator]
+
+
+def repeated(paper: float | None, samples: Sequence[float]) -> Figure:
+    """The mean of our repetitions, as the papers have it, with best and worst."""
+    return Figure(paper, statistics.fmean(samples), min(samples), max(samples)) if samples else Figure(paper, None)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Figures of one kind. `rows`: a name for each figure. `unit`: of all of them; what it was in the paper, if that differs."""
+
+    title: str
+    unit: str
+    rows: Sequence[tuple[str, Figure]]
+    paper_unit: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper. `because`: why it does not hold, or what makes it hold, by measurement."""
+
+    text: str
+    holds: bool
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing, as SVG."""
+
+    title: str
+    svg: str
+
+
+@dataclass
+class Outcome:
+    """What an item comes to."""
+
+    sheets: Sequence[Sheet]
+    claims: Sequence[Claim]
+    pictures: Sequence[Picture] = ()
+    stands_for: str = ""  # what we measure in place of the paper's machine or workload, and what that leaves open
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        holding = sum(claim.holds for claim in self.claims)
+        return HOLDS if holding == len(self.claims) else IN_PART if holding else NOT
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper, and how to make it again.
+
+    `place`: where it stands in the paper. `check`: raises UserError where a tool is missing, before anything is run. `exact`: the data
+    is the same on every machine, so a test may hold it against the record.
+    """
+
+    paper: str
+    name: str
+    title: str
+    place: str
+    measure: Callable[[Work], Data]
+    judge: Callable[[Data], Outcome]
+    check: Callable[[], object] = lambda: None
+    exact: bool = False
+
+    @property
+    def ident(self) -> str:
+        return f"{self.paper}-{self.name}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """An item that was run: its record and what it comes to."""
+
+    item: Item
+    record: dict[str, Any]
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.item.judge(self.record["data"])
+
+
+RECORDS = Path(__file__).parent / "records"

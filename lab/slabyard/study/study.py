@@ -1,0 +1,86 @@
+"""Runs items, keeps their records, and finds items by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import UserError
+from ..base.files import check_folder, describe_os_error, to_json, write_text
+from ..base.terminal import Progress
+from ..results.records import machine, versions
+from .model import RECORDS, Done, Item
+from .papers import PAPERS, items
+from .work import Work
+
+SCHEMA = 1
+
+
+def chosen(paper: str, name: str | None) -> list[Item]:
+    """The items of a paper (or `all`), or the one of that name."""
+    found = [item for item in items() if paper in ("all", item.paper) and name in (None, item.name)]
+    if not found and paper not in ("all", *PAPERS):
+        raise UserError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
+    if not found:
+        raise UserError(f"{paper} has no item {name!r}; slabyard study --list shows them")
+    return found
+
+
+def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None]) -> list[Done]:
+    """Runs what has no record in the folder yet (None: all, and nothing is kept). `tell` hears of each item that is done.
+
+    UserError where a tool is missing, before the first run.
+    """
+    if folder is not None:
+        check_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    kept = {} if folder is None else {item.ident: found for item in wanted if (found := _read(folder, item, quick))}
+    for item in wanted:
+        if item.ident not in kept:
+            item.check()
+    done = []
+    for item in wanted:
+        progress.stage(f"{item.paper}: {item.title}")
+        record = kept.get(item.ident)
+        if record is None:
+            work = Work(quick, progress, None if folder is None else folder / f"{item.ident}.parts")
+            record = _record(item, quick, item.measure(work))
+            if folder is not None:
+                write_text(folder / f"{item.ident}.json", to_json(record))
+                work.finish()
+        progress.step(item.title)
+        done.append(Done(item, record))
+        tell(done[-1])
+    return done
+
+
+def recorded(wanted: Sequence[Item]) -> list[Done]:
+    """The items as they came out in the full run whose records slabyard brings along."""
+    done = [Done(item, record) for item in wanted if (record := _read(RECORDS, item, False))]
+    if not done:
+        raise UserError("slabyard brings no record of that; run it without --recorded")
+    return done
+
+
+def _record(item: Item, quick: bool, data: dict[str, Any]) -> dict[str, Any]:
+    about = {"schema": SCHEMA, "paper": item.paper, "item": item.name, "quick": quick}
+    # As a reader of the record finds the data: keys are texts.
+    return {**about, "machine": machine(), "versions": versions(), "data": json.loads(json.dumps(data))}
+
+
+def _read(folder: Path, item: Item, quick: bool) -> dict[str, Any] | None:
+    """An item's record; None: there is none, or one of a quick run where a full one is wanted, or the other way round."""
+    path = folder / f"{item.ident}.json"
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(describe_os_error(error, path)) from None
+    except ValueError:
+        raise UserError(f"{path}: is no record of a study; remove it, and that item is run again") from None
+    if record.get("schema") != SCHEMA:
+        raise UserError(f"{path}: is a record of another version of slabyard; remove it, and that item is run again")
+    return record if record["quick"] == quick else None

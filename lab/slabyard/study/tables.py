@@ -1,0 +1,104 @@
+"""The outcome of a study, as tables for people, as rows for programs, and as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from ..base import html
+from ..base.table import Cell, Figure, Table, show
+from .model import Done, Sheet
+from .model import Figure as Measured
+from .papers import PAPERS
+
+
+def summary(done: Sequence[Done]) -> Table:
+    """A row for each item."""
+    rows: list[list[Cell]] = [[one.item.paper, one.item.name, one.item.title, one.outcome.verdict] for one in done]
+    return Table("", ["paper", "item", "what", "verdict"], rows, keys=2)
+
+
+def tables(done: Sequence[Done]) -> list[Table]:
+    """All of it: of each item its sheets, then its claims; last the summary, if there are several items."""
+    found: list[Table] = []
+    for one in done:
+        outcome = one.outcome
+        head = f"{one.item.paper} {one.item.name}: {one.item.title} ({one.item.place}): {outcome.verdict}"
+        found += [_sheet(f"{head}. {sheet.title}", sheet) for sheet in outcome.sheets]
+        claims: list[list[Cell]] = [[claim.text, claim.holds, claim.because or None] for claim in outcome.claims]
+        notes = [f"Stands for the paper's experiment: {outcome.stands_for}"] if outcome.stands_for else []
+        if one.record["quick"]:
+            notes.append("A quick run: less work and fewer repetitions than the full one.")
+        title = f"{one.item.paper} {one.item.name}: what the paper says"
+        found.append(Table(title, ["claim", "holds", "why"], claims, [*outcome.notes, *notes]))
+    return [*found, summary(done)] if len(done) > 1 else found
+
+
+def _sheet(title: str, sheet: Sheet) -> Table:
+    paper, ours = f"paper, {sheet.paper_unit or sheet.unit}", f"ours, {sheet.unit}"
+    rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
+    return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
+
+
+def _ours(one: Measured) -> Cell:
+    """With best and worst, where there are several repetitions that differ."""
+    if one.ours is None or one.least is None or one.greatest is None or one.least == one.greatest:
+        return one.ours
+    return Figure(one.ours, f"{show(one.ours)} ({show(one.least)} to {show(one.greatest)})")
+
+
+def flat(done: Sequence[Done]) -> Table:
+    """For CSV: a row for each figure."""
+    rows: list[list[Cell]] = [
+        [one.item.paper, one.item.name, sheet.title, name, sheet.unit,
+         figure.paper, figure.ours, figure.least, figure.greatest, figure.ratio]
+        for one in done for sheet in one.outcome.sheets for name, figure in sheet.rows
+    ]  # fmt: skip
+    return Table("", ["paper", "item", "sheet", "row", "unit", "of_paper", "ours", "least", "greatest", "ratio"], rows)
+
+
+def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
+    """For JSON: the records, and what comes of them."""
+    return [
+        {
+            **one.record,
+            "title": one.item.title,
+            "place": one.item.place,
+            "verdict": one.outcome.verdict,
+            "claims": [{"text": claim.text, "holds": claim.holds, "because": claim.because} for claim in one.outcome.claims],
+            "sheets": [
+                {
+                    "title": sheet.title, "unit": sheet.unit, "paper_unit": sheet.paper_unit or sheet.unit,
+                    "rows": [{"row": name, "paper": figure.paper, "ours": figure.ours, "least": figure.least, "greatest": figure.greatest}
+                             for name, figure in sheet.rows],
+                }
+                for sheet in one.outcome.sheets
+            ],
+        }
+        for one in done
+    ]  # fmt: skip
+
+
+def page(done: Sequence[Done]) -> str:
+    """One HTML file that needs no network, with the pictures."""
+    shown = [
+        {
+            "ident": one.item.ident,
+            "title": one.item.title,
+            "place": one.item.place,
+            "paper": one.item.paper,
+            "verdict": (outcome := one.outcome).verdict,
+            "sheets": [_sheet(sheet.title, sheet) for sheet in outcome.sheets],
+            "claims": outcome.claims,
+            "pictures": [(picture.title, Markup(picture.svg)) for picture in outcome.pictures],
+            "notes": outcome.notes,
+            "stands_for": outcome.stands_for,
+            "quick": one.record["quick"],
+            "machine": one.record["machine"],
+        }
+        for one in done
+    ]
+    papers = {name: title for name, title in PAPERS.items() if any(one["paper"] == name for one in shown)}
+    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown)

@@ -1,0 +1,126 @@
+"""`slabyard study`: items, records, resuming, and what is shown. The papers' own items have tests of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slabyard.base.errors import UserError
+from slabyard.base.terminal import Progress
+from slabyard.study import papers, study, tables
+from slabyard.study.model import HOLDS, IN_PART, NOT, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from slabyard.study.work import Work
+from test_cli import complaint, slabyard
+
+QUIET = Progress(0, quiet=True)
+
+
+def judge(data: Data) -> Outcome:
+    rows = [("first", repeated(2.0, data["first"])), ("ours alone", Figure(None, 7.0)), ("not to be had", Figure(3.0, None))]
+    claims = [Claim("the first is 2", data["first"] == [2.0, 2.0]), Claim("it is positive", min(data["first"]) > 0, "measured: <1>")]
+    return Outcome([Sheet("A table", "s", rows, "µs")], claims, [Picture("A picture", "<svg><rect/></svg>")], stands_for="a <machine>")
+
+
+def item(name: str, measure: Callable[[Work], Data]) -> Item:
+    return Item("bonwick", name, f"The {name} table", "section 9", measure, judge)
+
+
+def run(wanted: list[Item], folder: Path | None, quick: bool = False) -> list[Any]:
+    return study.run(wanted, quick, folder, QUIET, lambda _: None)
+
+
+def test_verdicts() -> None:
+    def verdict(*holds: bool) -> str:
+        return Outcome([], [Claim("", one) for one in holds]).verdict
+
+    assert (verdict(True, True), verdict(True, False), verdict(False)) == (HOLDS, IN_PART, NOT)
+
+
+def test_figures() -> None:
+    assert repeated(4.0, [1.0, 2.0, 3.0]) == Figure(4.0, 2.0, 1.0, 3.0) and repeated(4.0, [1.0, 3.0]).ratio == 0.5
+    assert Figure(None, 1.0).ratio is None and Figure(0.0, 1.0).ratio is None and repeated(1.0, []).ratio is None
+
+
+def test_a_study_that_was_ended_goes_on(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def part(name: str, fails: bool = False) -> Callable[[], float]:
+        def measured() -> float:
+            ran.append(name)
+            if fails:
+                raise KeyboardInterrupt
+            return 2.0
+
+        return measured
+
+    def measure(fails: bool) -> Callable[[Work], Data]:
+        return lambda work: {"first": [work.once("a", part("a")), work.once("b", part("b", fails))]}
+
+    with pytest.raises(KeyboardInterrupt):
+        run([item("one", lambda _: {"first": [2.0, 2.0]}), item("two", measure(True))], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.parts"]
+    done = run([item("one", measure(True)), item("two", measure(False))], tmp_path)
+    assert ran == ["a", "b", "b"] and [one.outcome.verdict for one in done] == [HOLDS, HOLDS]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.json"]
+    assert run([item("one", measure(True))], tmp_path)[0].record == done[0].record  # not run again
+
+
+def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    quick = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path, quick=True)
+    full = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path)
+    assert (quick[0].record["data"]["first"][0], full[0].record["data"]["first"][0]) == (3.0, 5.0)
+
+
+@pytest.mark.parametrize(("name", "text"), [("bonwick-one.json", "{"), ("bonwick-one.json", '{"schema": 99}'), ("bonwick-one.parts", "[")])
+def test_a_broken_record_is_told_of(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match="remove it"):
+        run([item("one", lambda _: {"first": [1.0]})], tmp_path)
+
+
+def test_what_is_missing_is_told_before_the_first_run() -> None:
+    def missing() -> None:
+        raise UserError("no valgrind")
+
+    def never(_: Work) -> Data:
+        raise AssertionError
+
+    with pytest.raises(UserError, match="valgrind"):
+        run([item("one", never), Item("bonwick", "two", "", "", never, judge, missing)], None)
+
+
+def test_what_is_shown(tmp_path: Path) -> None:
+    done = run([item("one", lambda _: {"first": [1.0, 3.0]}), item("two", lambda _: {"first": [2.0, 2.0]})], None)
+    text = "".join(str(cell) for table in tables.tables(done) for row in [[table.title], *table.cells()] for cell in row)
+    assert "2 (1 to 3)" in text and IN_PART in text and HOLDS in text and "measured: <1>" in text
+    page = tables.page(done)
+    assert "measured: &lt;1&gt;" in page and "a &lt;machine&gt;" in page and "<svg><rect/></svg>" in page
+    rows = [row[4:] for row in tables.flat(done).rows[:3]]
+    assert rows == [["s", 2.0, 2.0, 1.0, 3.0, 1.0], ["s", None, 7.0, None, None, None], ["s", 3.0, None, None, None, None]]
+    assert json.loads(json.dumps(tables.plain(done)))[1]["verdict"] == HOLDS
+
+
+def test_every_item_has_a_name_of_its_own_and_words() -> None:
+    found = papers.items()
+    assert len({one.ident for one in found}) == len(found) and {one.paper for one in found} <= set(papers.PAPERS)
+    assert all(one.title and one.place for one in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["knuth"], "no paper"), (["bonwick", "nosuch"], "no item"), ([], "--list"), (["all", "--recorded", "--quick"], "leave out"),
+        (["bonwick", "-o", "/dev/null"], "is no folder"),
+    ],
+)  # fmt: skip
+def test_wrong_words(words: list[str], says: str) -> None:
+    assert says in complaint(slabyard("study", *words), 2)
+
+
+def test_the_list() -> None:
+    listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
+    assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items()]
