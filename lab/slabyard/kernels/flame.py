@@ -44,9 +44,12 @@ FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
 GUEST_FREQUENCY = 499  # of each CPU; a guest in software would do little else at more
 ALLOCATES = re.compile(r"^(?:k[mvz]*alloc|(?:__)?(?:do_)?k(?:m|re)alloc|(?:__)?kmem_cache_alloc|slob_alloc)(?:_\w+)?$")
 FREES = re.compile(r"^(?:kfree|kmem_cache_free|__kmem_cache_free|slob_free|___cache_free|kfree_sensitive)(?:_\w+)?$")
-NO_FREE = frozenset(
-    ("kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work")
-)  # they free other things too
+NOT_THE_ALLOCATORS = frozenset(
+    (
+        "kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work",
+        "kmalloc_reserve",
+    )
+)  # fmt: skip
 _ROOTS = frozenset(("uml_finishsetup", "new_thread_handler", "fork_handler"))  # where every stack of a user-mode kernel begins
 _SPINS = re.compile(r"queued_spin_lock_slowpath$")
 _IDLE = frozenset(("do_idle", "cpu_startup_entry"))
@@ -207,7 +210,7 @@ def _plain(symbol: str) -> str:
 
 def role(frame: str) -> str:
     """`alloc` or `free` for the allocator's interface, else an empty text."""
-    if frame in NO_FREE:
+    if frame in NOT_THE_ALLOCATORS:
         return ""
     return "alloc" if ALLOCATES.match(frame) else "free" if FREES.match(frame) else ""
 
