@@ -9,9 +9,9 @@
 All tables and figures of the paper come out of these boots, so they are run once: by the first item that is asked for. The others take
 them from it, or from its record in the same folder.
 
-Memory is used before in this way: 32 KiB files of a tmpfs fill it, and every second one is removed. So what is free is in pieces between
-movable pages, and a slab's pages soon have to be taken from those. The files of fileio lie on ext4 on a ram disk, all of whose memory
-is taken before that.
+Memory is used before in this way: 32 KiB files of a tmpfs fill it, and every fourth one is removed (guest_files/fill.c). So what is
+free is in pieces between movable pages, and a slab's pages soon have to be taken from those. What stays of these files is not counted as
+the kernel's memory. The files of fileio lie on ext4 on a ram disk, all of whose memory is taken before that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..kernels import build, cost, kinds, machine, run, source, tools
+from ..kernels import build, cost, guest, kinds, machine, run, source, tools
 from ..kernels.workloads import Job, Workload
 from .model import Data
 from .work import Work
@@ -38,11 +38,11 @@ SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHO
 MODES = ("memory", "fileio")
 THREADS, FILES = 64, 128  # as theirs
 THEIR_WRITES, THEIR_GIGABYTES, THEIR_FILES_MB = 100_000, 100, 2048
-MEMORY = 192 << 20  # of a guest
+MEMORY = 256 << 20  # of a guest
 DISK_KB, FILES_MB = 40960, 32
-FILLING = 2600  # files of 32 KiB; every second one stays
+SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # bytes left free, bytes of a file, every which is removed
 CACHES_KEPT = 8
-_MEMINFO = ("MemTotal", "MemFree", "Buffers", "Cached", "AnonPages", "Slab")
+_MEMINFO = ("MemTotal", "MemFree", "Buffers", "Cached", "Shmem", "AnonPages", "Slab")
 _TOTAL = re.compile(r"total time:\s+([\d.]+)s")
 
 
@@ -59,8 +59,8 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), 3, 1000, 512, (1, 4), 300, 16)
-QUICK = Scale((1, 4), 1, 200, 64, (1, 4), 64, 2)
+FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 300, 8)
+QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 64, 1)
 
 
 def check() -> None:
@@ -74,14 +74,6 @@ def check() -> None:
 # ---- In the guest --------------------------------------------------------------------------------------------------
 
 _DISK = f"dd if=/dev/zero of=/dev/ram0 bs=1024k count={DISK_KB >> 10} && mke2fs -q /dev/ram0 {DISK_KB} && mount -t ext4 /dev/ram0 /mnt"
-_USED = f"""
-mount -o remount,size=90% /dev/shm
-block=0123456789abcdef
-while [ ${{#block}} -lt 32768 ]; do block=$block$block; done
-block=${{block#?}}
-file=0
-while [ $file -lt {FILLING} ]; do echo "$block" >/dev/shm/$file; file=$((file + 1)); done
-rm /dev/shm/*[13579]"""
 _AT = """at() {
 echo "@$1" >/sys/kernel/tracing/trace_marker
 echo "@$1"
@@ -104,7 +96,9 @@ def timed_job(scale: Scale) -> Job:
     """Both modes, one after the other, with what /proc/meminfo says before and after each."""
     stages = [f"{_fileio(scale.writes, stage)} || exit" for stage in ("prepare", "run", "cleanup")]
     script = "\n".join((_AT, "cd /mnt", "at begin", f"{_memory(scale.transferred_mb)} || exit", "at memory", *stages, "at fileio"))
-    return _job("sysbench", ["sh", "-c", script], f"{_DISK} && {{ {_USED}\n}}")
+    fill = guest.compiled("fill")
+    used = f"mount -o remount,size=90% /dev/shm && {fill} /dev/shm {SPARE} {PIECE} {EACH}"
+    return _job("sysbench", ["sh", "-c", script], f"{_DISK} && {used}", fill)
 
 
 def counted_job(mode: str, scale: Scale) -> Job:
@@ -115,9 +109,9 @@ def counted_job(mode: str, scale: Scale) -> Job:
     return _job(mode, shlex.split(_fileio(scale.counted_writes, "run")), prepare)
 
 
-def _job(name: str, command: list[str], prepare: str) -> Job:
-    program = tools.path_of(tools.SYSBENCH, "sysbench in a guest")
-    return Job(name, command, Workload(name, name, shlex.join(command), (tools.SYSBENCH,), prepare, after="umount /mnt"), [Path(program)])
+def _job(name: str, command: list[str], prepare: str, *programs: Path) -> Job:
+    workload = Workload(name, name, shlex.join(command), (tools.SYSBENCH,), prepare, after="umount /mnt")
+    return Job(name, command, workload, [Path(tools.path_of(tools.SYSBENCH, "sysbench in a guest")), *programs])
 
 
 # ---- Out of the guest ----------------------------------------------------------------------------------------------
@@ -131,8 +125,8 @@ def _seconds(output: str, spec: str) -> float:
 
 
 def timed(texts: Mapping[str, str], spec: str) -> dict[str, dict[str, float]]:
-    """Of each mode: seconds of the run stage, KiB after it (`used`: MemTotal - MemFree; `own`: without page cache and programs; `slab`),
-    events during it."""
+    """Of each mode: seconds of the run stage, KiB after it (`used`: MemTotal - MemFree, without the files that fill memory; `own`: without
+    all page cache and programs; `slab`), events during it."""
     stages = re.split(r"(?m)^@(\w+)\n", texts.get("output", ""))
     output = dict(zip(stages[1::2], stages[2::2], strict=True))
     if not {"begin", *MODES} <= output.keys():
@@ -145,7 +139,7 @@ def timed(texts: Mapping[str, str], spec: str) -> dict[str, dict[str, float]]:
 def _memory_of(meminfo: str) -> dict[str, int]:
     kb = {name: int(found[1]) if (found := re.search(rf"(?m)^{name}: +(\d+) kB", meminfo)) else 0 for name in _MEMINFO}
     used = kb["MemTotal"] - kb["MemFree"]
-    return {"used": used, "own": used - kb["Buffers"] - kb["Cached"] - kb["AnonPages"], "slab": kb["Slab"]}
+    return {"used": used - kb["Shmem"], "own": used - kb["Buffers"] - kb["Cached"] - kb["AnonPages"], "slab": kb["Slab"]}
 
 
 def events_by_mark(trace: str) -> dict[str, int]:
