@@ -59,8 +59,8 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 300, 8)
-QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 64, 1)
+FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 1000, 256)
+QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
 
 
 def check() -> None:
