@@ -21,7 +21,7 @@ from ..base.svg import Value, element, picture, round_step, title
 from .model import Figure
 
 WIDTH, HEIGHT = 760, 340  # pixels; the height without the legend and what stands below the axis
-LEFT, RIGHT, TOP = 74, 16, 14
+LEFT, RIGHT, TOP = 74, 30, 14
 LETTER, LINE = 6.7, 15.0  # pixels of a letter, about, and from a line of text to the next
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 DASH = "6 3"
