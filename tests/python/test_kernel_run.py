@@ -107,12 +107,14 @@ def test_measure_measures(tmp_path: Path) -> None:
 
 @needs_gcc
 @needs_busybox
-@pytest.mark.parametrize("name", ["boot", "spike"])
+@pytest.mark.parametrize("name", ["boot", "spike", "kenbus"])
 def test_a_guest_has_what_its_workload_needs(name: str) -> None:
     packed = gzip.decompress(guest.archive(workloads.parse(name), {"OUT": "disk"}))
     for part in (b"slabyard/measure\0", b"init\0", b"bin/busybox\0", b"dev/console\0"):
         assert part in packed
     assert (b"slabyard/spike\0" in packed) is (name == "spike")
+    for part in (b"slabyard/kenbus\0", b"slabyard/project\0", b"/cc1\0"):
+        assert (part in packed) is (name == "kenbus")
 
 
 def test_workloads_named_twice() -> None:
@@ -123,10 +125,10 @@ def test_workloads_named_twice() -> None:
 def test_workloads_and_commands() -> None:
     assert workloads.parse("sh -c 'exit 0'").command == ["sh", "-c", "exit 0"]
     both = workloads.parse("spike+tar")
-    assert both.name == "spike+tar" and both.command[:2] == ["sh", "-c"] and both.command[2].startswith("/slabyard/spike 1 && sh -c '")
+    assert both.name == "spike+tar" and both.command[:2] == ["sh", "-c"] and both.command[2].startswith("/slabyard/spike 1 && sh /slabyard/mark spike && sh -c '")
     assert both.workload.spike and both.workload.prepare == "true && " + workloads.WORKLOADS["tar"].prepare
     everything = shlex.split(workloads.WORKLOADS["all"].command)
-    assert everything[:2] == ["sh", "-c"] and "-exec file '{}' ';' && sh -c 'sysbench" in everything[2]
+    assert everything[:2] == ["sh", "-c"] and "-exec file '{}' ';' && sh /slabyard/mark find && sh -c 'sysbench" in everything[2]
     with pytest.raises(UserError, match="neither a workload nor a program no-such-thing"):
         workloads.parse("no-such-thing -x")
     with pytest.raises(UserError, match="no closing quotation"):
