@@ -81,12 +81,13 @@ _OF_BONWICK = (
         "kenbus", "6 users who edit, compile, mail, sort, search, archive, format and list (Bonwick 1994, sections 5.2 and 5.3)",
         "sh /slabyard/kenbus 6 1", _MAKE, scripts=("kenbus", "project"),
     ),
+    Workload("desk", "one of these users, alone", "sh /slabyard/kenbus 1 1", _MAKE, scripts=("kenbus", "project")),
     Workload(
         "make", "12 C files compiled, four at a time (Bonwick 1994, section 5.3)",
         "make -s -j4 -C /tmp/project", _MAKE, prepare="sh /slabyard/project /tmp/project 12", scripts=("project",),
     ),
     Workload(
-        "database", "300 transactions that move money between accounts, tellers and branches, on ext4 on a ram disk (Bonwick 1994, section 5.3)",
+        "database", "300 transactions of accounts, tellers and branches, on ext4 on a ram disk (Bonwick 1994, section 5.3)",
         "sqlite3 -init /dev/null -bail /mnt/bank '.read /tmp/transactions'", (tools.SQLITE,), scripts=("database",),
         prepare=f"{_ON_EXT4} && sh /slabyard/database >/tmp/tables && sqlite3 -bail /mnt/bank '.read /tmp/tables' && "
         "sh /slabyard/database 300 >/tmp/transactions", after="umount /mnt",
