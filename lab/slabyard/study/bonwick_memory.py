@@ -301,13 +301,14 @@ def judge_week(data: Data) -> Outcome:
         Sheet("Fragmentation day by day", "%", daily),
     ]
     kept = {**ours, "sunos4": wasted["kept"]["sunos4"]}
-    claims = [_week_claim(text, rule, {"short of memory": ours, "memory to spare": wasted["ample"], "an arena that gives nothing back": kept})
-              for text, rule in _WEEK_RULES]  # fmt: skip
-    return Outcome(sheets, claims, stands_for=(
-        f"{data['days']} days of simulated time, {data['requests']:,} requests: pieces of one recording, of one user's scripts, kenbus, find "
-        "and the spike, at drawn times, for a week of a person's work on a SPARCstation 2. What a piece leaves allocated goes when the next "
-        "of its kind comes; on a real desktop lifetimes are more varied, which is what ruins a sequential fit."
-    ))  # fmt: skip
+    conditions = {"short of memory": ours, "memory to spare": wasted["ample"], "an arena that gives nothing back": kept}
+    claims = [_week_claim(text, rule, conditions) for text, rule in _WEEK_RULES]
+    stands_for = (
+        f"{data['days']} days of simulated time, {data['requests']:,} requests: pieces of one recording, of one user's scripts, kenbus, "
+        "find and the spike, at drawn times, for a week of a person's work on a SPARCstation 2. What a piece leaves allocated goes when "
+        "the next of its kind comes; on a real desktop lifetimes are more varied, which is what ruins a sequential fit."
+    )
+    return Outcome(sheets, claims, stands_for=stands_for)
 
 
 _WEEK_RULES: Sequence[tuple[str, Callable[[Mapping[str, float]], bool]]] = (
