@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,26 @@ from slabyard.study.model import HOLDS, IN_PART, NOT
 from slabyard.study.work import Work
 
 
-def fragmentation(percent: dict[str, tuple[float, float, float, float]], scripts: dict[str, list[float]] | None = None) -> dict[str, Any]:
+def fragmentation(percent: dict[str, Sequence[float]], scripts: dict[str, list[float]] | None = None) -> dict[str, Any]:
     """Data in which every condition has the same waste after each step."""
-    found = {
-        name: {"marks": {mark: {"asked": 1000 * (100 - wasted), "held": 100_000} for mark, wasted in zip(bonwick_memory.STEPS, of, strict=True)}, "peak": 1 << 20}
-        for name, of in percent.items()
-    }  # fmt: skip
+    found = {}
+    for name, of in percent.items():
+        marks = {mark: {"asked": 1000 * (100 - wasted), "held": 100_000} for mark, wasted in zip(bonwick_memory.STEPS, of, strict=True)}
+        found[name] = {"marks": marks, "peak": 1 << 20}
     return {"conditions": dict.fromkeys(bonwick_memory.CONDITIONS, found), "events": {}, "scripts": scripts or {}}
 
 
 def test_the_papers_own_figures_hold() -> None:
-    paper = {name: tuple(map(float, row[:4])) for name, row in bonwick_memory.PAPER.items()}
+    paper = {name: row[:4] for name, row in bonwick_memory.PAPER.items()}
     rates = {name: [float(row[4])] * 3 for name, row in bonwick_memory.PAPER.items()}
-    outcome = bonwick_memory.judge_fragmentation(fragmentation(paper, rates))  # type: ignore[arg-type]
+    outcome = bonwick_memory.judge_fragmentation(fragmentation(paper, rates))
     assert outcome.verdict == HOLDS, [claim for claim in outcome.claims if not claim.holds]
     assert outcome.sheets[0].rows[0][1].ratio == pytest.approx(1) and "none" in outcome.claims[0].because
 
 
 def test_what_contradicts_the_paper_is_told() -> None:
     inverted = {"bonwick": (19, 57, 57, 61), "sunos4": (2, 2, 2, 2), "bsd44": (38, 67, 67, 71), "svr4": (38, 66, 66, 70)}
-    outcome = bonwick_memory.judge_fragmentation(fragmentation(inverted))  # type: ignore[arg-type]
+    outcome = bonwick_memory.judge_fragmentation(fragmentation(inverted))
     assert outcome.verdict == IN_PART
     holding = {claim.text.split(" (")[0]: claim.holds for claim in outcome.claims}
     assert not holding["It ends with half the fragmentation of the nearest competitor"]

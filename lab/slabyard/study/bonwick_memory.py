@@ -12,6 +12,8 @@ taken away, and others are added, one by one. The waste is 1 - bytes asked for /
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +44,7 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
 PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
 PAGE = 4096
+BLOCK = 4 << 20  # bytes: memory is in blocks of the largest order
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Condition:
     title: str
     make: Callable[[Recording], Recording]
     short: bool = True
+    least: bool = False  # memory: the smallest in which nothing fails
     specs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -64,6 +68,7 @@ CONDITIONS: Mapping[str, Condition] = {
     for one in (
         Condition(HIS_MACHINE, _slow),
         Condition("memory to spare", _slow, short=False),
+        Condition("the smallest memory that fits, nothing asked by the clock", _slow, short=False, least=True),
         Condition("short of memory, in seconds", lambda recording: recording),
         Condition("an arena that gives nothing back", _slow, specs={"sunos4": "sunos4:keep=on"}),
         Condition("chunks and pools of 128 KiB", _slow, specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"}),
@@ -75,12 +80,21 @@ CONDITIONS: Mapping[str, Condition] = {
 }
 
 
-def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float) -> dict[str, dict[str, Any]]:
+def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float, least: bool = False) -> dict[str, dict[str, Any]]:
     """By allocator: bytes asked for and held at each mark, and at the moment when most was held."""
     with tempfile.TemporaryDirectory(prefix="slabyard-study-") as folder:
         path = recording.write(Path(folder) / "trace.parquet")
         with Workload(path, Options(cpus=1, nodes=1, start="empty", asked_every=asked_every)) as workload:
-            return {name: _figures(workload.exact(spec)) for name, spec in specs.items()}
+            found = {name: workload.exact(spec) for name, spec in specs.items()}
+        return {name: _figures(_in_least(path, specs[name], exact) if least else exact) for name, exact in found.items()}
+
+
+def _in_least(path: Path, spec: str, ample: dict[str, Any]) -> dict[str, Any]:
+    """The replay in the smallest memory, in whole blocks, in which no request fails; `ample` is that with memory to spare."""
+    for memory in itertools.count(max(BLOCK, PAGE * ample["held_pages_peak"] // 2 // BLOCK * BLOCK), BLOCK):
+        with contextlib.suppress(UserError), Workload(path, Options(cpus=1, nodes=1, start="empty", memory=memory)) as workload:
+            return {**workload.exact(spec), "memory": memory}
+    raise AssertionError
 
 
 def _figures(exact: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +105,8 @@ def _figures(exact: dict[str, Any]) -> dict[str, Any]:
         }
         for one in exact["snapshots"]
     }
-    return {"marks": marks, "peak": PAGE * exact["held_pages_peak"]}
+    memory = {"memory": exact["memory"]} if "memory" in exact else {}
+    return {"marks": marks, "peak": PAGE * exact["held_pages_peak"], **memory}
 
 
 def waste(mark: Mapping[str, int]) -> float:
@@ -110,7 +125,7 @@ def measure_fragmentation(work: Work) -> Data:
         names = [*HIS, *OTHERS] if title == HIS_MACHINE else [*HIS]
         specs = {name: condition.specs.get(name, name) for name in names}
         asked_every = 1.0 if condition.short else 0.0
-        found[title] = work.once(title, lambda: replayed(condition.make(recording), specs, asked_every))  # noqa: B023
+        found[title] = work.once(title, lambda: replayed(condition.make(recording), specs, asked_every, condition.least))  # noqa: B023
     marks = recording.marks()
     events = {STEPS[name]: row for name, row in marks.items() if name in STEPS}
     return {"conditions": found, "events": events, "scripts": {} if work.quick else scripts_per_minute(work)}
