@@ -29,7 +29,7 @@ FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard"
 APPLETS = (
     "sh", "awk", "cat", "cp", "cut", "date", "dd", "df", "diff", "dmesg", "echo", "ed", "false", "find", "fold", "grep", "gunzip", "gzip",
     "head", "id", "ls", "md5sum", "mkdir", "mke2fs", "mount", "mv", "nl", "paste", "poweroff", "printf", "ps", "rev", "rm", "rmdir", "sed",
-    "seq", "sleep", "sort", "sync", "tail", "tar", "tr", "true", "umount", "uniq", "wc",
+    "seq", "sleep", "sort", "sync", "tail", "tar", "tee", "tr", "true", "umount", "uniq", "wc",
 )  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 

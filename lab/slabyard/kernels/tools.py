@@ -24,7 +24,7 @@ class Tool:
     name: str
     debian: str
     fedora: str
-    kind: Literal["program", "pass", "header", "library"] = "program"  # pass: a program of gcc's own, which is on no PATH
+    kind: Literal["program", "header", "library"] = "program"
 
     def there(self) -> bool:
         """Whether this machine has it."""
@@ -33,17 +33,12 @@ class Tool:
                 return _compiles(self.name)
             case "library":
                 return _links(self.name)
-        return self.path() is not None
-
-    def path(self) -> str | None:
-        """Where the program is."""
-        return _pass(self.name) if self.kind == "pass" else which(self.name)
+        return which(self.name) is not None
 
 
 MAKE = Tool("make", "make", "make")
 COMPILER = Tool("gcc", "gcc", "gcc")
 STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static", "library")
-COMPILER_PASS = Tool("cc1", "gcc", "gcc", "pass")
 ASSEMBLER = Tool("as", "binutils", "binutils")
 LINKER = Tool("ld", "binutils", "binutils")
 BUILD = (
@@ -74,13 +69,6 @@ _MORE_PATHS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's P
 def which(name: str) -> str | None:
     """The path of a program, also where only root's PATH has it."""
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join(_MORE_PATHS))
-
-
-def _pass(name: str) -> str | None:
-    """The path of one of gcc's passes; gcc repeats a name that it does not know."""
-    gcc = which("gcc")
-    found = first_line([gcc, f"-print-prog-name={name}"]) if gcc else name
-    return found if Path(found).is_absolute() else None
 
 
 def require(tools: Iterable[Tool], purpose: str) -> None:

@@ -10,12 +10,12 @@ scripts="edit compile mail sort search archive format list"
 edit() {
 	seq 200 | sed 's/.*/line & of a draft that is not done/' >draft
 	printf '1,50s/draft/text/\n60,80d\n$a\nThe end\n.\nw\nq\n' | ed draft >/dev/null
-	diff draft draft.old >changes
+	[ -f draft.old ] && diff draft draft.old >changes
 	mv draft draft.old
 }
 
 compile() {
-	[ -d project ] || sh /slabyard/project project 2
+	[ -d project ] || sh /slabyard/project project 3
 	make -s -C project clean && make -s -C project
 }
 
@@ -37,8 +37,8 @@ sort_words() {
 }
 
 search() {
-	find "$here" -name '*.c' -exec grep -l 'item7' {} ';' >found
-	grep -n 'sum' project/part1.c 2>/dev/null | cut -d : -f 1 | paste -s -d , >lines
+	find "$here" -name '*.in' -exec grep -l 'f1_7' {} ';' >found
+	grep -n '_7' project/part1.in 2>/dev/null | cut -d : -f 1 | paste -s -d , >lines
 	wc -l found lines >counted
 }
 
