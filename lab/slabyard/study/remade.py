@@ -94,7 +94,10 @@ class Recording:
         }  # fmt: skip
         columns = [made.get(one.name, _nothing(one, rows)).cast(one.type) for one in SCHEMA]
         schema = SCHEMA.with_metadata({METADATA_KEY: metadata.to_json().encode()})
-        pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
+        packed = {"time": "DELTA_BINARY_PACKED", "object": "DELTA_BINARY_PACKED"}
+        same = [name for name in SCHEMA.names if name not in packed]
+        table = pa.Table.from_arrays(columns, schema=schema)
+        pq.write_table(table, path, compression="zstd", compression_level=9, use_dictionary=same, column_encoding=packed)
         return path
 
 
