@@ -20,15 +20,15 @@ from ..replay import cost
 
 LOOP = "cost_pairs"  # of pairs/main.c
 OWNERS = {"memory": ("sy_",), "construction": ("construct_", "destruct_"), "other": ("begin_", "end_")}
-ROUNDS = 5  # in a piece, of which there are 20
+LEAST_ROUNDS = 5  # in a piece, of which there are 20, of a lone pair; of several alive one is enough
 TIMED_OBJECTS = 20_000  # in a piece
 
 
-def counted(spec: str, *words: str) -> dict[str, Any]:
+def counted(spec: str, live: int, *words: str) -> dict[str, Any]:
     """Instructions of one pair: of `memory`, `construction` and `other`; and `parts`, those of the memory as replay/cost.py has them."""
     program = programs.program(programs.PAIRS)
     with tempfile.TemporaryDirectory(prefix="slabyard-") as folder:
-        words = ("--allocator", spec, "--rounds", str(ROUNDS), *words)
+        words = ("--allocator", spec, "--live", str(live), "--rounds", str(LEAST_ROUNDS if live == 1 else 1), *words)
         told, profile = cost.observed(Path(folder), "pairs", program, words, [LOOP])
     path, pairs = str(Path(program).resolve()), told["pairs"]
     parts = cost.group(profile, path, pairs, 0, LOOP)["parts"] or {}
