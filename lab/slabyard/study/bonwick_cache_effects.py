@@ -39,7 +39,7 @@ ELSEWHERE = 16 << 20  # bytes over which the other reads are spread
 SLAB, UNCOLOURED, OLD = "bonwick", "bonwick:colour=off", "svr4"
 ALLOCATORS = (SLAB, UNCOLOURED, "sunos4", "bsd44", OLD, "slab", "slub", "slob", "slqb", "yard")
 POWERS_OF_TWO = ("bsd44", OLD)
-DRAWN = (SLAB, UNCOLOURED, "sunos4", OLD, "slab", "slub", "yard")
+DRAWN = (SLAB, UNCOLOURED, OLD, "slqb")
 
 USED = 48 / 512  # section 4.1: of the cache, by a power-of-two allocator
 IMBALANCE_OLD, IMBALANCE_SLAB, MISSES_FEWER = 0.43, 0.17, 0.13  # section 4.2
