@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from ..base.stacks import Stack
+from ..base.svg import Value
 from ..base.terminal import Progress
 from ..kernels import build, cost, flame, icicle, kinds, source, tools, workloads
 from ..kernels.machine import Hardware, Plan
@@ -206,7 +207,7 @@ def _met(text: str, ours: float, his: float) -> Claim:
 
 def _graphs(data: Data) -> list[Picture]:
     """The three graphs in one scale: allocation blue, freeing orange, their slow paths darker."""
-    look = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
+    look: dict[str, Value] = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
     found = []
     for text in LINUX:
         stacks = unpacked(data[text][0]["boxes"])
