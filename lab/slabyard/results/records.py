@@ -51,13 +51,13 @@ def versions() -> dict[str, str]:
 
 
 def tunables(spec: str) -> dict[str, str]:
-    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}."""
+    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}. What a preset sets is not among them."""
     name, _, rest = spec.partition(":")
     if name == "slabyard":  # a kernel with all policies: what follows is the spec of one
         return tunables(rest)
     if name == "malloc" or not rest:
         return {}
-    return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
+    return {key: value for key, equals, value in (item.partition("=") for item in rest.split(",")) if equals}
 
 
 def interleaved(
@@ -118,9 +118,7 @@ def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dic
     return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}
 
 
-def record(
-    spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None
-) -> Record:
+def record(spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None) -> Record:
     """A result record; `run` is the group of that name but for what all runs have."""
     group = {"allocator": spec, "tunables": tunables(spec), **run, "versions": versions(), "machine": machine()}
     return {"schema": SCHEMA, "run": group, "exact": exact, "timed": timed, **({"cost": cost} if cost else {})}
