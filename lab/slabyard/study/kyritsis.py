@@ -286,6 +286,8 @@ def _claims_of_counting(runs: dict[int, Data], gains: dict[int, float], ends: di
     began = 100 * THEIRS["best"][1] / THEIRS["best"][0]
     climbing = [most for most, found in ends.items() if found["best", "best"] - began >= SAME]
     climbs = f"from sizes up to {min(climbing):,} on" if climbing else "at none of these sizes"
+    medium = RATIOS["medium", "best"][1]
+    near = min(ends, key=lambda size: abs(ends[size]["best", "best"] - medium))
     least, most = min(runs), max(runs)
     held = {size: 100 * (_filled(runs[size], "best") / _filled(runs[size], "next") - 1) for size in (least, most)}
     grew = {fit: runs[most]["fits"][fit]["filled"][1] - runs[most]["fits"][fit]["begin"][1] for fit in THEIRS}
@@ -303,7 +305,8 @@ def _claims_of_counting(runs: dict[int, Data], gains: dict[int, float], ends: di
             gains[least] < 0 < gains[most],
             f"in SLOB's pages best fit leaves less unused with sizes up to {better or 'none of these'}, and holds {held[least]:+.1f}% "
             f"pages at {least:,} and {held[most]:+.1f}% at {most:,}. As they count the ratio rises under either fit, by a point and more "
-            f"{climbs}, since each request of a page or more adds its pages to the unused memory for good",
+            f"{climbs}, since each request of a page or more adds its pages to the unused memory for good; the "
+            f"{medium:.0f}% of their medium test come out with sizes up to {near:,} ({ends[near]['best', 'best']:.1f}%)",
         ),
         Claim(
             "with large sizes the room left on pages accumulates and leaves huge chunks unused",
