@@ -78,7 +78,7 @@ def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
     found = ports.slabyard()
     for path in ("mm/slob.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/types.h", "mm/slabyard/core/policies/slqb/slqb.c"):
         assert path in found
-    assert "mm/slabyard/linux/bench.c" not in found and "mm/slabyard/include/slabyard/slabyard.h" in found
+    assert not {"mm/slabyard/linux/bench.c", "mm/slabyard/linux/fill.c"} & set(found) and "mm/slabyard/include/slabyard/slabyard.h" in found
     assert found["mm/slabyard/linux/Makefile"].endswith(b"$(SLABYARD_OUTLINED)\n")
 
 
@@ -132,8 +132,8 @@ def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
     for copy in copies:
         assert "have_xstate_support = 0;" in (copy / edits.FLOATING_POINT.path).read_text()
         assert "int have_xstate_support;" in (copy / edits.FLOATING_POINT.path).read_text()
-        assert (copy / "mm/Makefile").read_text() == ORIGINAL + "obj-y += slabyard_bench.o\n" + edits.OUTLINED.text
-        assert b"slabyard.bench" in (copy / ports.BENCH).read_bytes()
+        assert (copy / "mm/Makefile").read_text() == ORIGINAL + edits.MEASURING.text + edits.OUTLINED.text
+        assert all(f"slabyard.{name}".encode() in (copy / place).read_bytes() for name, place in ports.MEASURING.items())
     assert "have_xstate_support = 1;" in (tree / edits.FLOATING_POINT.path).read_text()
 
 
