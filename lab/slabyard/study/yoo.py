@@ -206,7 +206,7 @@ def _met(text: str, ours: float, his: float) -> Claim:
 
 def _graphs(data: Data) -> list[Picture]:
     """The three graphs in one scale: allocation blue, freeing orange, their slow paths darker."""
-    look = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
+    look: dict[str, str | int | float] = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
     found = []
     for text in LINUX:
         stacks = unpacked(data[text][0]["boxes"])
