@@ -38,6 +38,7 @@ OTHERS: tuple[Row, ...] = tuple(
 )
 CACHE, BSD, KMEM, SVR4, SUNOS = (name for name, *_ in PAPERS)
 BOUND = 2.0  # microseconds: two pairs of mutex_enter and mutex_exit
+ROUNDED = 0.05  # microseconds by which a figure may differ from what was measured
 
 SIZES = (40, 100, 300)  # bytes; of small buffers, none of them a power of two
 LIVE = 1000
@@ -85,11 +86,12 @@ def _beside(work: Work, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
 
 
 def _timed(work: Work, rows: Sequence[Row]) -> dict[str, Any]:
-    specs = {name: (spec, _filling(BESIDE_BYTES, "shuffled", words)) for name, spec, words, _ in rows}
+    """Of a pair beside others."""
+    specs = {name: (spec, ("--bytes", str(BESIDE_BYTES), "--beside", str(SOME), *words)) for name, spec, words, _ in rows}
 
     def run(name: str, _turn: int) -> dict[str, float]:
         spec, words = specs[name]
-        return pairs.timed(spec, LIVE, words)
+        return pairs.timed(spec, 1, words)
 
     samples = records.interleaved(specs, work.repetitions, 0, "times", work.progress, run)
     return {
@@ -123,7 +125,7 @@ def judge(data: Data) -> Outcome:
               notes=[f"{CACHE} takes {show(filled[CACHE])} instructions, {show(locks)} of them for two pairs of locks."]),
         Sheet("A lone pair again and again, instructions counted", ratio, _ratios(lone, papers),
               notes=[f"{CACHE} takes {show(lone[CACHE])} instructions."]),
-        Sheet(f"Filling and draining {LIVE:,} buffers, time", ratio, [
+        Sheet(f"A pair beside {SOME} others that stay, time", ratio, [
             (name, repeated(papers[name] / papers[CACHE] if name in papers else None, [one / ns[CACHE] for one in samples]))
             for name, samples in times["ns"].items()
         ]),
@@ -192,8 +194,11 @@ def _ways(beside: dict[str, float], filled: dict[str, float], lone: dict[str, fl
 
 def _bound(ns: dict[str, float], lock_pair: float, locks: float) -> Claim:
     over = {name: ns[name] / (2 * lock_pair) for name in (CACHE, BSD, KMEM)}
-    most = 4.7 / BOUND
-    text = f"slab and 4.4BSD are very close to the lower bound of two pairs of locks (at most {show(most)} times its time, as in the paper)"
+    most = (4.7 + ROUNDED) / (BOUND - 2 * ROUNDED)
+    text = (
+        "slab and 4.4BSD are very close to the lower bound of two pairs of locks "
+        f"(at most {show(most)} times its time, the most that the paper's figures are before they were rounded)"
+    )
     told = ", ".join(f"{name} {show(times)} times" for name, times in over.items())
     why = (
         f"{told}. Two pairs of locks are {100 * locks:.0f}% of the instructions of {CACHE}, and {100 * 2 * lock_pair / ns[CACHE]:.0f}% of "
@@ -209,25 +214,31 @@ def _interface(costs: dict[str, float]) -> Claim:
 
 def _close(costs: dict[str, float]) -> Claim:
     three = [costs[name] for name in (CACHE, BSD, KMEM)]
-    most = 4.7 / 3.8
-    text = f"The differences between slab and 4.4BSD are small (dearest to cheapest at most {show(most)}, as in the paper)"
+    most = (4.7 + ROUNDED) / (3.8 - ROUNDED)
+    text = (
+        "The differences between slab and 4.4BSD are small "
+        f"(dearest to cheapest at most {show(most)}, the most that the paper's figures are before they were rounded)"
+    )
     ours = max(three) / min(three)
-    return Claim(text, ours <= most, f"{show(ours)}, in the paper {show(most)}")
+    return Claim(text, ours <= most, f"{show(ours)}; as printed in the paper {show(4.7 / 3.8)}")
 
 
 def _sequential(data: Data) -> Claim:
-    spreads = {}
-    for name, *_ in PAPERS:
-        row = data["rows"][name]
-        each = [one["memory"] for by_size in (row["lone"], *row["filled"].values()) for one in by_size.values()]
-        spreads[name] = max(each) / min(each)
+    names = [name for name, *_ in PAPERS]
+    all_of_them, filled = ({name: _spread(data["rows"][name], lone) for name in names} for lone in (True, False))
     text = "SunOS 4.1.3 is comparatively slow and quite variable (the widest range of costs over all sizes, orders and the lone pair)"
-    widest = max(spreads, key=lambda name: spreads[name])
-    return Claim(text, widest == SUNOS, ", ".join(f"{name} {show(one)} times" for name, one in spreads.items()))
+    told = [", ".join(f"{name} {show(one)} times" for name, one in spreads.items()) for spreads in (all_of_them, filled)]
+    return Claim(text, max(names, key=lambda name: all_of_them[name]) == SUNOS, f"{told[0]}; without the lone pair {told[1]}")
+
+
+def _spread(row: dict[str, Any], lone: bool) -> float:
+    """The dearest pair to the cheapest."""
+    each = [one["memory"] for by_size in (*([row["lone"]] if lone else []), *row["filled"].values()) for one in by_size.values()]
+    return float(max(each) / min(each))
 
 
 def _picture(beside: dict[str, dict[str, float]]) -> Picture:
-    series = [Line(name, [(place, figures[str(stay)]) for place, stay in enumerate(BESIDE)]) for name, figures in beside.items()]
+    series = [Line(name, [(place, beside[name][str(stay)]) for place, stay in enumerate(BESIDE)]) for name, *_ in PAPERS]
     ticks = ", ".join(str(stay) for stay in BESIDE)
     drawn = lines(series, f"buffers that stay in use beside the pair: {ticks}", "instructions of a pair", from_zero=True)
     return Picture("A pair beside others that stay in use", drawn)
