@@ -497,9 +497,8 @@ def questions(data: Data) -> Outcome:
     ]  # fmt: skip
     sheets = [
         *(_parts(runs, cpus) for cpus in runs.scale["counted_on"]),
-        Sheet("Misses of simulated caches of the allocator, first level, for one write", "misses", [
-            (f"{name}, {_cpus(cpus)}", Figure(None, runs.counted(name, "fileio", cpus)["l1_misses"] / runs.scale["counted_writes"]))
-            for name in ALLOCATORS for cpus in runs.scale["counted_on"]
+        Sheet("Misses of simulated caches of the allocator, first level, for one write, 1 CPU", "misses", [
+            (name, Figure(None, runs.counted(name, "fileio", 1)["l1_misses"] / runs.scale["counted_writes"])) for name in ALLOCATORS
         ]),
         Sheet("Free objects in slabs after fileio", "MiB", [
             (f"{name}, {_cpus(cpus)}", Figure(None, found["unused_kb"] / MIB))
@@ -526,7 +525,9 @@ def _parts(runs: Runs, cpus: int) -> Sheet:
         found = runs.counted(name, "fileio", cpus)
         for part in ("fast", "slow", "pages", "locks", "waiting"):
             rows.append((f"{name}: {part}", Figure(None, found[part] / runs.scale["counted_writes"])))
-    notes = ["waiting: the part of locks that is spent in their slow paths."]
+    notes = [
+        "waiting: the part of locks that is spent in their slow paths, with the instructions that a CPU could have executed meanwhile."
+    ]
     return Sheet(f"Instructions of the allocator for one write, {_cpus(cpus)}", "instructions", rows, notes=notes)
 
 
