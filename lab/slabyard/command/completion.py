@@ -34,9 +34,9 @@ def add(parent: Any) -> None:
 
 
 def _print_code(options: argparse.Namespace) -> int:
-    import argcomplete
+    from argcomplete.shell_integration import shellcode
 
-    print(argcomplete.shellcode(["slabyard"], shell=options.shell), end="")
+    print(shellcode(["slabyard"], shell=options.shell), end="")
     return DONE
 
 

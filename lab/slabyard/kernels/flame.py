@@ -44,9 +44,12 @@ FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
 GUEST_FREQUENCY = 499  # of each CPU; a guest in software would do little else at more
 ALLOCATES = re.compile(r"^(?:k[mvz]*alloc|(?:__)?(?:do_)?k(?:m|re)alloc|(?:__)?kmem_cache_alloc|slob_alloc)(?:_\w+)?$")
 FREES = re.compile(r"^(?:kfree|kmem_cache_free|__kmem_cache_free|slob_free|___cache_free|kfree_sensitive)(?:_\w+)?$")
-NO_FREE = frozenset(
-    ("kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work")
-)  # they free other things too
+NOT_THE_ALLOCATORS = frozenset(
+    (
+        "kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work",
+        "kmalloc_reserve",
+    )
+)  # fmt: skip
 _ROOTS = frozenset(("uml_finishsetup", "new_thread_handler", "fork_handler"))  # where every stack of a user-mode kernel begins
 _SPINS = re.compile(r"queued_spin_lock_slowpath$")
 _IDLE = frozenset(("do_idle", "cpu_startup_entry"))
@@ -207,7 +210,7 @@ def _plain(symbol: str) -> str:
 
 def role(frame: str) -> str:
     """`alloc` or `free` for the allocator's interface, else an empty text."""
-    if frame in NO_FREE:
+    if frame in NOT_THE_ALLOCATORS:
         return ""
     return "alloc" if ALLOCATES.match(frame) else "free" if FREES.match(frame) else ""
 
@@ -260,7 +263,7 @@ def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence
     notes = [f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."]
     notes += [f"{profile.lost:,} samples were lost."] if profile.lost else []
     notes += [f"The log has: {line}" for line in dict.fromkeys(profile.trouble)]
-    out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=notes)]
+    out = [Table(title, ["where", "% of kernel time", measures.confidence([len(per_boot)])], rows, notes=notes)]
     total = max(1, profile.samples)
     functions: list[list[Cell]] = [
         [name, round(100 * mine / total, 2), round(100 * whole / total, 2)] for name, mine, whole in own(profile)[:SHOWN]

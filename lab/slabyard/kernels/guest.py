@@ -27,8 +27,9 @@ from .workloads import Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
 APPLETS = (
-    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "mv", "poweroff", "rm", "seq",
-    "sleep", "sync", "tail", "tar", "tr", "true", "umount",
+    "sh", "awk", "cat", "cp", "cut", "date", "dd", "df", "diff", "dmesg", "echo", "ed", "false", "find", "fold", "grep", "gunzip", "gzip",
+    "head", "id", "ls", "md5sum", "mkdir", "mke2fs", "mount", "mv", "nl", "paste", "poweroff", "printf", "ps", "rev", "rm", "rmdir", "sed",
+    "seq", "sleep", "sort", "sync", "tail", "tar", "tee", "tr", "true", "umount", "uniq", "wc",
 )  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 
@@ -96,6 +97,8 @@ def archive(job: Job, settings: dict[str, str], samples: int = 0) -> bytes:
         made.file("slabyard/sample", compiled("sample").read_bytes(), 0o755)
     if job.workload.spike:
         made.file("slabyard/spike", compiled("spike").read_bytes(), 0o755)
+    for name in ("mark", *job.workload.scripts):
+        made.file(f"slabyard/{name}", _resource(f"{name}.sh"), 0o755)
     for program in job.programs:
         _program(made, program)
     for pattern in job.workload.files:

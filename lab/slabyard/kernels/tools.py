@@ -39,10 +39,12 @@ class Tool:
 MAKE = Tool("make", "make", "make")
 COMPILER = Tool("gcc", "gcc", "gcc")
 STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static", "library")
+ASSEMBLER = Tool("as", "binutils", "binutils")
+LINKER = Tool("ld", "binutils", "binutils")
 BUILD = (
     MAKE,
     COMPILER,
-    Tool("ld", "binutils", "binutils"),
+    LINKER,
     Tool("flex", "flex", "flex"),
     Tool("bison", "bison", "bison"),
     Tool("bc", "bc", "bc"),
@@ -57,6 +59,7 @@ BUSYBOX = Tool("busybox", "busybox-static", "busybox")
 HACKBENCH = Tool("hackbench", "rt-tests", "realtime-tests")
 SYSBENCH = Tool("sysbench", "sysbench", "sysbench")
 FILE = Tool("file", "file", "file")
+SQLITE = Tool("sqlite3", "sqlite3", "sqlite")
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", "qemu-system-x86")
 PERF = Tool("perf", "linux-perf", "perf")
 

@@ -190,7 +190,8 @@ def _legend(names: Sequence[str], paper: bool = False) -> Iterator[Markup]:
     for number, (row, first) in enumerate(zip(rows, firsts, strict=False)):
         for place, (name, left) in enumerate(row, first):
             y = TOP + LINE * number
-            look = {"stroke": "#000", "stroke-width": 3} if place == len(names) else _look(place, 4)
+            black: dict[str, Value] = {"stroke": "#000", "stroke-width": 3}
+            look = black if place == len(names) else _look(place, 4)
             yield element("line", {"x1": left, "y1": y, "x2": left + 18, "y2": y, **look})
             yield _text(left + 23, y + 4, name, "start")
 

@@ -14,7 +14,6 @@ pages after the call, and the blocks that our objects then take, of which each i
 from __future__ import annotations
 
 import copy
-import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,9 +41,12 @@ _SHARE = 9  # of the trace's time, for one of the recording's, that the calls ha
 
 
 def sizes(most: int, count: int, seed: int) -> list[int]:
-    """Sizes from 1 to `most` bytes, drawn: the same on every machine."""
-    draw = random.Random(seed)
-    return [1 + int(draw.random() * most) for _ in range(count)]
+    """Sizes from 1 to `most` bytes, drawn: the same on every machine, and in a kernel (ports/linux/fill.c)."""
+    found = []
+    for _ in range(count):
+        seed = (seed * 1664525 + 1013904223) % 2**32
+        found.append(1 + (seed * most >> 32))
+    return found
 
 
 def pages_of(size: int) -> int:
