@@ -496,7 +496,8 @@ def test_stacks_are_those_of_the_workload_in_the_kernel() -> None:
     }
     assert (profile.samples, profile.of_programs) == (3, 1)
     third = pytest.approx(1 / 3)
-    assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, "free_slow": 0}
+    none = {"free_slow": 0, "alloc_waits": 0, "free_waits": 0}
+    assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, **none}
     assert stacks.folded(profile.stacks).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
     assert flame.own(profile)[0] == ("kfree", 1, 1)
 

@@ -96,6 +96,7 @@ class Plan:
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
     counts: bool = False  # what the kernel executes while the workload runs (cost.py)
+    turn: int = 0  # of a boot that counts: its stacks, not its caches, with so many instructions of each CPU in turn (plugin/tree.h)
 
 
 @dataclass
@@ -108,6 +109,7 @@ class Outcome:
     trace: Path | None = None
     calls: Path | None = None
     counts: str = ""  # of QEMU's plugin
+    stacks: str = ""  # likewise
     began: float = 0.0
     ended: float = 0.0
     used_began: float = 0.0
@@ -138,7 +140,7 @@ def boot(what: Plan) -> Iterator[Outcome]:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
         if what.counts:
-            outcome.counts = _results(folder / "counts")
+            outcome.counts, outcome.stacks = _results(folder / "counts"), _results(folder / "stacks")
         if what.trace is not None or what.calls:
             _cut(trace)
             outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
@@ -193,7 +195,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
     if what.counts:  # a disk answers when this machine gets to it, which no count may depend on
         argv += ["-serial", f"file:{folder / 'results'}"]
-        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus)
+        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus, what.turn)
     return argv, accelerator
 
 
