@@ -27,8 +27,8 @@ import numpy as np
 from ..base.errors import UserError
 from ..kernels import build, kinds, machine, run, source, workloads
 from ..replay.workload import Options, Workload
-from . import remade
-from .model import Claim, Data, Figure, Item, Outcome, Sheet, repeated
+from . import charts, remade
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .remade import Recording
 from .work import Work
 
@@ -70,14 +70,16 @@ def _lower(recording: Recording) -> Recording:
 
 
 HIS_MACHINE = "short of memory, in minutes"
+LEAST = "the smallest memory that fits, nothing asked by the clock"
+NOTHING_BACK = "an arena that gives nothing back"
 CONDITIONS: Mapping[str, Condition] = {
     one.title: one
     for one in (
         Condition(HIS_MACHINE, _slow),
         Condition("memory to spare", _slow, short=False),
-        Condition("the smallest memory that fits, nothing asked by the clock", _slow, short=False, least=True),
+        Condition(LEAST, _slow, short=False, least=True),
         Condition("short of memory, in seconds", lambda recording: recording),
-        Condition("an arena that gives nothing back", _slow, specs={"sunos4": "sunos4:keep=on"}),
+        Condition(NOTHING_BACK, _slow, specs={"sunos4": "sunos4:keep=on"}),
         Condition("chunks and pools of 128 KiB", _slow, specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"}),
         Condition("a spike as high as his", _lower),
         Condition("a spike as high as his, an arena that gives nothing back", _lower, specs={"sunos4": "sunos4:keep=on"}),
@@ -171,7 +173,7 @@ def judge_fragmentation(data: Data) -> Outcome:
         (f"{title}: {HIS[name]}, {step}", Figure(PAPER[name][at], wasted[title][name][step]))
         for title in wasted
         for name in HIS
-        for at, step in ((0, "boot"), (1, "spike"), (3, "kenbus"))
+        for at, step in ((1, "spike"), (3, "kenbus"))
         if title != HIS_MACHINE
     ]
     sheets = [
@@ -183,7 +185,19 @@ def judge_fragmentation(data: Data) -> Outcome:
             (HIS.get(name, name), repeated(PAPER[name][4] if name in PAPER else None, data["scripts"][name])) for name in data["scripts"]
         ]
         sheets.append(Sheet("Kenbus", "scripts a minute", told, notes=["Mean, worst and best of boots of user-mode kernels, in turn."]))
-    return Outcome(sheets, _claims(wasted, data["scripts"]), stands_for=_STANDS_FOR, notes=[_growth(conditions)])
+    least = [(HIS[name], Figure(None, of["memory"] / 2**20)) for name, of in conditions[LEAST].items()]
+    sheets.append(Sheet("The smallest memory that fits", "MiB", least, notes=["In steps of 4 MiB."]))
+    pictures = [
+        Picture(f"Waste after each step: {title}", _drawn(of)) for title, of in wasted.items() if title in (HIS_MACHINE, NOTHING_BACK)
+    ]
+    claims = _claims(wasted, data["scripts"])
+    return Outcome(sheets, claims, pictures, stands_for=_STANDS_FOR, notes=[_growth(conditions)])
+
+
+def _drawn(of: Mapping[str, Mapping[str, float]]) -> str:
+    steps = list(STEPS.values())
+    series = [(title, [Figure(PAPER[name][at], of[name][step]) for at, step in enumerate(steps)]) for name, title in HIS.items()]
+    return charts.bars(steps, series, "waste, %")
 
 
 _STANDS_FOR = (
@@ -213,9 +227,7 @@ RULES: Sequence[tuple[str, Rule]] = (
 def _claims(wasted: Mapping[str, Mapping[str, Mapping[str, float]]], scripts_of: Mapping[str, Sequence[float]]) -> list[Claim]:
     found = []
     for text, rule in RULES:
-        holding = [title for title, of in wasted.items() if rule(of)]
-        others = [title for title in wasted if title not in holding]
-        found.append(Claim(text, HIS_MACHINE in holding, f"holds under: {_listed(holding)}; not under: {_listed(others)}"))
+        found.append(_claim(text, {title: rule(of) for title, of in wasted.items()}, HIS_MACHINE))
     if scripts_of:
         means = {name: float(np.mean(samples)) for name, samples in scripts_of.items() if name in HIS}
         margin = means["bonwick"] / max(rate for name, rate in means.items() if name != "bonwick") - 1
@@ -235,8 +247,12 @@ def _wasted(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return {name: {STEPS[mark]: waste(at) for mark, at in of["marks"].items() if mark in STEPS} for name, of in found.items()}
 
 
-def _listed(titles: Sequence[str]) -> str:
-    return "; ".join(titles) if titles else "none"
+def _claim(text: str, by_condition: Mapping[str, bool], main: str, figures: str = "") -> Claim:
+    """A claim as it is under the main condition; why: the conditions under which it turns."""
+    turns = [title for title, holds in by_condition.items() if holds != by_condition[main]]
+    word = "fails" if by_condition[main] else "holds"
+    told = f"it {word} under: {'; '.join(turns)}" if turns else f"it {word} under none of the {len(by_condition) - 1} other conditions"
+    return Claim(text, by_condition[main], figures + told)
 
 
 def _sizes(found: Mapping[str, Any]) -> str:
@@ -261,7 +277,7 @@ def _growth(conditions: Mapping[str, Any]) -> str:
 # ---- One week of desktop use ----------------------------------------------------------------------------------------------------
 
 DAYS = 7
-SHORT, KEPT = "short of memory", "an arena that gives nothing back"
+SHORT, KEPT = "short of memory", NOTHING_BACK
 HOUR = 3600 * 10**9  # ns
 SEED = 1994
 
@@ -345,10 +361,7 @@ _WEEK_RULES: Sequence[tuple[str, Callable[[Mapping[str, float]], bool]]] = (
 
 def _week_claim(text: str, rule: Callable[[Mapping[str, float]], bool], conditions: Mapping[str, Mapping[str, float]]) -> Claim:
     figures = ", ".join(f"{HIS[name]} {conditions[SHORT][name]:.0f}%" for name in HIS)
-    holding = [title for title, of in conditions.items() if rule(of)]
-    others = [title for title in conditions if title not in holding]
-    told = f"{figures}; holds under: {_listed(holding)}; not under: {_listed(others)}"
-    return Claim(text, rule(conditions[SHORT]), told)
+    return _claim(text, {title: rule(of) for title, of in conditions.items()}, SHORT, f"{figures}; ")
 
 
 ITEMS = [
