@@ -97,8 +97,8 @@ _OF_BONWICK = (
         "sh /slabyard/files 4 /mnt", prepare=_ON_EXT4, after="umount /mnt", scripts=("files",),
     ),
     Workload(
-        "typing", "32 users who type 20 lines each into shells that answer (Bonwick 1994, section 5.3)",
-        "sh /slabyard/typing 32 20", scripts=("typing",),
+        "typing", "32 users who type 10 lines each into shells that answer (Bonwick 1994, section 5.3)",
+        "sh /slabyard/typing 32 10", scripts=("typing",),
     ),
 )  # fmt: skip
 
