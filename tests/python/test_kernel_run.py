@@ -117,7 +117,7 @@ def test_a_guest_has_what_its_workload_needs(name: str) -> None:
 
 def test_workloads_named_twice() -> None:
     with pytest.raises(UserError, match="names boot twice"):
-        commands._jobs(["boot", "boot"])
+        commands._jobs(["boot", "boot"], "um")
 
 
 def test_workloads_and_commands() -> None:

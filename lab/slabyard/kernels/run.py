@@ -125,7 +125,7 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     before = [snapshot_of(outcome.texts, "before", "before")] if marked else []
     about = About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
-        arch="x86_64",
+        arch="arm64" if plan.kernel.arch == "arm64" else "x86_64",
         command=plan.job.command,
         cpus=plan.hardware.cpus,
         page_size=4096,
