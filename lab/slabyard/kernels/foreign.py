@@ -35,7 +35,7 @@ class Machine:
 
 MACHINES = {"arm64": Machine("arm64", "aarch64-linux-gnu")}
 _PROGRAMS = ("bin", "usr/bin", "sbin", "usr/sbin")
-_LIBRARIES = "libs"  # Debian's section
+_LIBRARY = re.compile(r"(?:.*/)?(?:old)?libs .*|\S+ lib\S*[0-9]")  # a package by its section and name
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]|interpreter: /(\S+)\]")
 _STANZA = re.compile(r"(?m)^(Package|Section|Depends): (.*)$")
 
@@ -139,7 +139,7 @@ def _with_libraries(packages: list[str], arch: str) -> set[str]:
     level = packages
     while level:
         stanzas = _described(level, arch)
-        wanted = [name for name, (section, _) in stanzas.items() if name in packages or section.rpartition("/")[2] == _LIBRARIES]
+        wanted = [name for name, (section, _) in stanzas.items() if name in packages or _LIBRARY.fullmatch(f"{section} {name}")]
         found |= set(wanted)
         asked = {name for one in wanted for name in stanzas[one][1]}
         level = sorted(asked - found)

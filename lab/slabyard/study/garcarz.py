@@ -19,7 +19,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..base.svg import element, picture
+from ..base.svg import Value, element, picture
 from ..base.table import show
 from . import charts, garcarz_runs
 from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boots, consumed_mb, fragments
@@ -28,20 +28,23 @@ from .work import Work
 
 WORKLOADS = {"memory": "memory workload", "fileio": "file i/o workload"}
 GREATEST = {"arm64": ("DMA",), "x86": ("DMA32", "Normal")}  # zones that have memory here
-_NOTE_X86 = "Zone DMA, the first 16 MB, is part of DMA32 here: the lab's kernels have no drivers that need it. His was unaffected in all runs."
+_NOTE_X86 = (
+    "Zone DMA, the first 16 MB, is part of DMA32 here: the lab's kernels have no drivers that need it. His was unaffected in all runs."
+)
 
 
 def _stands_for(*systems: str) -> str:
     machines = {
         "arm64": "QEMU's virt board with Cortex-A53 processors and 2 GB, all of it one zone (DMA), for his four Cortex-A53 with 2 GB",
-        "x86": "QEMU's q35 with 6 GB (2 GB DMA32, 4 GB Normal) for his i7-3770 with 12 GB",
+        "x86": "QEMU's q35 with 3 GB (2 GB DMA32, 1 GB Normal) for his i7-3770 with 12 GB",
     }
     where = "; ".join(machines[system] for system in systems)
     return (
         f"{where}. Four CPUs in software emulation, Linux 6.1 for his kernel. memory moves {FULL.moved_mb} MB for his 150 GB (1 in "
-        f"{FULL.of('memory'):.0f}), fileio makes {FULL.requests:,} requests for his 10,000 (1 in {FULL.of('fileio'):.0f}); quick: {QUICK.moved_mb} MB, "
-        f"{QUICK.requests}. 8 threads and 128 files are his; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk for his disk, whose "
-        "own time is missing: so are the hardware's caches, and other programs of his systems."
+        f"{FULL.of('memory'):.0f}), fileio makes {FULL.requests:,} requests for his 156 MB, which are 10,000 (1 in "
+        f"{FULL.of('fileio'):.0f}); quick: {QUICK.moved_mb} MB, "
+        f"{QUICK.requests}. 8 threads and 128 files are his; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk. "
+        "Missing are a disk's own time, the hardware's caches, and the other programs of his systems."
     )
 
 
@@ -101,14 +104,37 @@ def _judge_time(system: str, mode: str, data: Data) -> Outcome:
     if (system, mode) == ("arm64", "memory"):
         ratio = {"slab": 1.0, "slub": _ARM_SLUB_OVER_SLAB}
     sheets = [
-        Sheet("Time of the run stage by a clock that counts instructions, one CPU", f"s ({_amount(mode)})", [(spec, Figure(paper.get(spec), time)) for spec, time in clocked.items()], f"s ({_his_amount(mode)})"),
-        Sheet("The same over SLAB's", "times SLAB's", [(spec, Figure(ratio.get(spec), time / clocked["slab"])) for spec, time in clocked.items()]),
-        Sheet("Time of the run stage in emulation, four CPUs", f"s ({_amount(mode)})", [(spec, repeated(None, values)) for spec, values in seconds.items()]),
-        Sheet("Bandwidth in emulation, four CPUs", "MB/s", [(spec, repeated(_PAPER_RATES.get((system, mode), {}).get(spec), values)) for spec, values in rates.items()]),
-    ]  # fmt: skip
+        Sheet(
+            "Time of the run stage by a clock that counts instructions, one CPU",
+            f"s ({_amount(mode)})",
+            [(spec, Figure(paper.get(spec), time)) for spec, time in clocked.items()],
+            f"s ({_his_amount(mode)})",
+        ),
+        Sheet(
+            "The same over SLAB's",
+            "times SLAB's",
+            [(spec, Figure(ratio.get(spec), time / clocked["slab"])) for spec, time in clocked.items()],
+        ),
+        Sheet(
+            "Time of the run stage in emulation, four CPUs",
+            f"s ({_amount(mode)})",
+            [(spec, repeated(None, values)) for spec, values in seconds.items()],
+        ),
+        Sheet(
+            "Bandwidth in emulation, four CPUs",
+            "MB/s",
+            [(spec, repeated(_PAPER_RATES.get((system, mode), {}).get(spec), values)) for spec, values in rates.items()],
+        ),
+    ]
     if f"{system} {mode} counted" in data:
         counts = data[f"{system} {mode} counted"]
-        sheets.append(Sheet("Of the kernel's instructions, the allocator's, counted on one CPU", "%", [(spec, Figure(None, 100 * one["instructions"] / one["kernel"])) for spec, one in counts.items()]))  # fmt: skip
+        sheets.append(
+            Sheet(
+                "Of the kernel's instructions, the allocator's, counted on one CPU",
+                "%",
+                [(spec, Figure(None, 100 * one["instructions"] / one["kernel"])) for spec, one in counts.items()],
+            )
+        )
     pictures = [
         _bars("time in emulation, best and worst as windows", seconds, "s"),
         _bars("bandwidth in emulation, best and worst as windows", rates, "MB/s"),
@@ -175,7 +201,11 @@ def _apart(text: str, winner: str, others: Sequence[str]) -> Rule:
 def _overlapping(text: str, better: str, worse: str) -> Rule:
     def rule(_clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], _data: Data) -> Claim:
         holds = _overlap(seconds[better], seconds[worse])
-        return Claim(f"{text} (rule: windows of the emulated times overlap)", holds, f"{better} at worst {show(max(seconds[better]))} s, {worse} at best {show(min(seconds[worse]))} s")
+        return Claim(
+            f"{text} (rule: windows of the emulated times overlap)",
+            holds,
+            f"{better} at worst {show(max(seconds[better]))} s, {worse} at best {show(min(seconds[worse]))} s",
+        )
 
     return rule
 
@@ -220,7 +250,7 @@ _TIME_CLAIMS: dict[tuple[str, str], list[Rule]] = {
         _in_order("slab takes the least time, slub is slightly worse, slob the worst", ("slab", "slub", "slob")),
         _windows("the error window of slab is the biggest", "slab"),
     ],
-}  # fmt: skip
+}
 
 
 def _bars(title: str, samples: Mapping[str, Sequence[float]], unit: str) -> Picture:
@@ -228,7 +258,9 @@ def _bars(title: str, samples: Mapping[str, Sequence[float]], unit: str) -> Pict
 
 
 def _notes(*conditions: Boots) -> list[str]:
-    lines = {f"The log of {spec} has: {line}" for one in conditions for spec, mine in one.items() for boot in mine for line in boot["trouble"]}
+    lines = {
+        f"The log of {spec} has: {line}" for one in conditions for spec, mine in one.items() for boot in mine for line in boot["trouble"]
+    }
     return sorted(lines)
 
 
@@ -256,7 +288,9 @@ def _judge_consumption(system: str, data: Data) -> Outcome:
     if system == "arm64":
         lost = means["fileio", ""]
         spread, gap = abs(lost["slub"] - lost["slob"]), min(lost["slub"], lost["slob"]) - lost["slab"]
-        text = "in file i/o, slub and slob are not far apart compared to slab (rule: their difference is less than slab's to the nearer one)"
+        text = (
+            "in file i/o, slub and slob are not far apart compared to slab (rule: their difference is less than slab's to the nearer one)"
+        )
         claims.append(Claim(text, 0 <= spread < gap, _listed(lost, "MB")))
     else:
         claims += _zone_claims(data, means)
@@ -271,10 +305,16 @@ _CONSUMPTION: dict[str, list[tuple[str, str, str, tuple[str, ...], bool]]] = {
     ],
     "x86": [
         ("in the memory workload slab consumes least, slob most", "memory", "", ("slab", "slub", "slob"), True),
-        ("in file i/o and zone Normal slub consumes least, followed by slab, then slob", "fileio", "Normal", ("slub", "slab", "slob"), True),
+        (
+            "in file i/o and zone Normal slub consumes least, followed by slab, then slob",
+            "fileio",
+            "Normal",
+            ("slub", "slab", "slob"),
+            True,
+        ),
         ("in file i/o and zone DMA32 slab consumes least and slob most", "fileio", "DMA32", ("slab", "slub", "slob"), True),
     ],
-}  # fmt: skip
+}
 
 
 def _claim_order(text: str, means: Mapping[str, float], order: Sequence[str], unit: str, strict: bool = True) -> Claim:
@@ -294,19 +334,16 @@ def _zone_claims(data: Data, means: Mapping[tuple[str, str], Mapping[str, float]
         f"with {megabytes} MB of Normal, DMA32 lost {show(one['DMA32'])} MB and Normal {show(one.get('Normal', 0.0))}"
         for megabytes, one in data["small Normal"].items()
     )
-    touched = any(not untouched("fileio", zone) for zone in ("DMA32",))
-    size = f"{free_normal(data):.0f}"
+    touched = not untouched("fileio", "DMA32") and not untouched("fileio", "Normal")
+    size = garcarz_runs.free_mb(data["x86 fileio"]["slub"][0]["before"], "Normal")
     return [
         Claim("the memory workload affects zone Normal alone (rule: DMA32 changes by less than 0.1 MB in each boot)", holds, said),
         Claim(
-            "file i/o affects zone Normal again, and also DMA32 (rule: by 0.1 MB or more in some boot)", touched and not untouched("fileio", "Normal"),
-            f"here {size} MB of Normal were free before, so nothing had to go elsewhere; {small}",
+            "file i/o affects zone Normal again, and also DMA32 (rule: by 0.1 MB or more in some boot)",
+            touched,
+            f"here {size:,.0f} MB of Normal were free before; {small}",
         ),
-    ]  # fmt: skip
-
-
-def free_normal(data: Data) -> float:
-    return garcarz_runs.free_mb(data["x86 fileio"]["slub"][0]["before"], "Normal")
+    ]
 
 
 # ---- Figures 7 to 10: free fragments -----------------------------------------------------------------------------------
@@ -322,7 +359,9 @@ def _by_order(boots: Sequence[dict[str, Any]], when: str, zone: str) -> list[Fig
     return [repeated(None, column) for column in columns]
 
 
-def _judge_fragments(system: str, mode: str, zones: Sequence[str], claims: Sequence[tuple[str, str, str, tuple[str, ...]]], data: Data) -> Outcome:
+def _judge_fragments(
+    system: str, mode: str, zones: Sequence[str], claims: Sequence[tuple[str, str, str, tuple[str, ...]]], data: Data
+) -> Outcome:
     boots: Boots = data[f"{system} {mode}"]
     sheets, pictures = [], []
     values: dict[tuple[str, str], dict[str, float]] = {}
@@ -330,7 +369,13 @@ def _judge_fragments(system: str, mode: str, zones: Sequence[str], claims: Seque
         for when in ("before", "after"):
             samples = {spec: [float(fragments(boot, when, zone)) for boot in mine] for spec, mine in boots.items()}
             values[when, zone] = _means(samples)
-            sheets.append(Sheet(f"Free fragments {when} the {WORKLOADS[mode]}, zone {zone}, all orders", "", [(spec, repeated(None, found)) for spec, found in samples.items()]))  # fmt: skip
+            sheets.append(
+                Sheet(
+                    f"Free fragments {when} the {WORKLOADS[mode]}, zone {zone}, all orders",
+                    "",
+                    [(spec, repeated(None, found)) for spec, found in samples.items()],
+                )
+            )
             series = [(spec, _by_order(mine, when, zone)) for spec, mine in boots.items()]
             drawn = charts.bars([str(order) for order in range(11)], series, f"free blocks, zone {zone}", "order")
             pictures.append(Picture(f"memory fragments {when} the execution, zone {zone}", drawn))
@@ -352,7 +397,9 @@ _FRAGMENTS: dict[str, list[tuple[str, str, str, tuple[str, ...]]]] = {
     "figure7": [("fragments increase most with slab, then slub, least with slob", "growth", "DMA", ("slab", "slub", "slob"))],
     "figure8": [("after file i/o most fragments remain with slab, then slub, fewest with slob", "after", "DMA", ("slab", "slub", "slob"))],
     "figure9": [("slub leaves most fragments, slab fewer, slob fewest", "after", "Normal", ("slub", "slab", "slob"))],
-    "figure10": [("in zone DMA32 most fragments remain with slab, then slub, fewest with slob", "after", "DMA32", ("slab", "slub", "slob"))],
+    "figure10": [
+        ("in zone DMA32 most fragments remain with slab, then slub, fewest with slob", "after", "DMA32", ("slab", "slub", "slob"))
+    ],
 }
 
 
@@ -408,27 +455,65 @@ def _judge_ranks(data: Data) -> Outcome:
         rows += [(f"{name}: {spec}", Figure(None, 1 + sum(means[one] < means[spec] for one in STOCK))) for spec in samples if spec in OURS]
         drawn.append((name, list(paper), [f"{spec}{'*' if spec in near else ''}" for spec in order]))
     same = sum(orders[key] == [one.rstrip("*") for one in paper] for key, paper in _RANKS.items())
-    sheets = [Sheet("Places, from best (1) to worst (3)", "place", rows, notes=[
-        "An asterisk: the windows of best and worst of two neighbours overlap. Of our policies the place that each would take among the three.",
-    ])]  # fmt: skip
+    sheets = [
+        Sheet(
+            "Places, from best (1) to worst (3)",
+            "place",
+            rows,
+            notes=[
+                "An asterisk: the windows of two neighbours overlap. Of our policies the place that each would take among the three.",
+            ],
+        )
+    ]
     claims = [_rank_claim(text, orders, data, keys, place, spec) for text, keys, place, spec in _RANK_CLAIMS]
     first = {order[0] for order in orders.values()}
     said = f"best somewhere: {', '.join(sorted(first))}; his order comes out in {same} of {len(_RANKS)} rows"
-    claims.append(Claim("there is no perfect allocator; each is better in some of the benchmarks (rule: several are best somewhere)", len(first) > 1, said))  # fmt: skip
-    near_all = "in almost all executions the best performance of the worst is better than the worst performance of the best (rule: in 10 of 12 rows or more)"
+    claims.append(
+        Claim(
+            "there is no perfect allocator; each is better in some of the benchmarks (rule: several are best somewhere)",
+            len(first) > 1,
+            said,
+        )
+    )
+    near_all = "in almost all the best of the worst is better than the worst of the best (rule: in 10 of 12 rows or more)"
     claims.append(Claim(near_all, overlapping >= 10, f"in {overlapping} of {len(_RANKS)}"))
     return Outcome(sheets, claims, [Picture("sorted allocators, his and ours", _ranked(drawn))], _stands_for("arm64", "x86"), [_NOTE_X86])
 
 
 Key = tuple[str, str, str]
 _RANK_CLAIMS: list[tuple[str, tuple[Key, ...], int, str]] = [
-    ("slob in both systems achieved better time executing memory operations", (("arm64", "time", "memory"), ("x86", "time", "memory")), 0, "slob"),
-    ("slab achieved better time executing i/o operations in both systems", (("arm64", "time", "fileio"), ("x86", "time", "fileio")), 0, "slab"),
+    (
+        "slob in both systems achieved better time executing memory operations",
+        (("arm64", "time", "memory"), ("x86", "time", "memory")),
+        0,
+        "slob",
+    ),
+    (
+        "slab achieved better time executing i/o operations in both systems",
+        (("arm64", "time", "fileio"), ("x86", "time", "fileio")),
+        0,
+        "slab",
+    ),
     ("slob achieved the worst time in file i/o in both systems", (("arm64", "time", "fileio"), ("x86", "time", "fileio")), -1, "slob"),
-    ("slob consumed the most memory during the memory benchmark in both systems", (("arm64", "consumption", "memory"), ("x86", "consumption", "memory")), -1, "slob"),
-    ("the fragments after both workloads are fewest using slob, in both systems", tuple(key for key in _RANKS if key[1] == "final fragments"), 0, "slob"),
-    ("slab left the biggest number of fragments in all workloads and systems", tuple(key for key in _RANKS if key[1] == "final fragments"), -1, "slab"),
-]  # fmt: skip
+    (
+        "slob consumed the most memory during the memory benchmark in both systems",
+        (("arm64", "consumption", "memory"), ("x86", "consumption", "memory")),
+        -1,
+        "slob",
+    ),
+    (
+        "the fragments after both workloads are fewest using slob, in both systems",
+        tuple(key for key in _RANKS if key[1] == "final fragments"),
+        0,
+        "slob",
+    ),
+    (
+        "slab left the biggest number of fragments in all workloads and systems",
+        tuple(key for key in _RANKS if key[1] == "final fragments"),
+        -1,
+        "slab",
+    ),
+]
 
 
 def _rank_claim(text: str, orders: Mapping[Key, Sequence[str]], data: Data, keys: Sequence[Key], place: int, spec: str) -> Claim:
@@ -450,7 +535,15 @@ def _ranked(rows: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> str:
             shapes.append(element("text", {"x": x, "y": y, "font-weight": "bold" if not place or agrees else "normal"}, text))
         shapes.append(element("line", {"x1": 8, "x2": 752, "y1": y + 7, "y2": y + 7, "stroke": "#ccc"}))
     size = 24 + 22 * len(lines)
-    head = {"viewBox": f"0 0 760 {size}", "width": 760, "role": "img", "aria-label": "sorted allocators", "font-size": 12, "font-family": "system-ui, 'DejaVu Sans', sans-serif", "fill": "#222"}  # fmt: skip
+    head: dict[str, Value] = {
+        "viewBox": f"0 0 760 {size}",
+        "width": 760,
+        "role": "img",
+        "aria-label": "sorted allocators",
+        "font-size": 12,
+        "font-family": "system-ui, 'DejaVu Sans', sans-serif",
+        "fill": "#222",
+    }
     return picture(head, shapes)
 
 
@@ -483,18 +576,24 @@ def _judge_events(data: Data) -> Outcome:
     related = statistics.correlation(*zip(*both, strict=True)) if len({one for one, _ in both}) > 1 else 0.0
     claims = [
         Claim(
-            "the small amount of fragments with slob is probably caused by calls of mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
-            most == fewest == "slob", f"events: {_listed(means, '')}; fragments after: {_listed(left, '')}; on fresh memory there were {_listed(_means(fresh_events), '')} events",
+            "the few fragments with slob are probably caused by mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
+            most == fewest == "slob",
+            f"events: {_listed(means, '')}; fragments after: {_listed(left, '')}; "
+            f"on fresh memory there were {_listed(_means(fresh_events), '')} events",
         ),
         Claim(
             "the more this event is called, the more the time grows (rule: events and time of the boots correlate by 0.5 or more)",
-            related >= 0.5, f"correlation {related:.2f} over {len(both)} boots; {_listed(_means(seconds), 's')}",
+            related >= 0.5,
+            f"correlation {related:.2f} over {len(both)} boots; {_listed(_means(seconds), 's')}",
         ),
-    ]  # fmt: skip
-    pictures = [_bars("events during file i/o, memory used before", events, "events"), _bars("free fragments after it", after, "free blocks")]
+    ]
+    pictures = [
+        _bars("events during file i/o, memory used before", events, "events"),
+        _bars("free fragments after it", after, "free blocks"),
+    ]
     stands = (
-        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled, of which every second one was removed: his systems had "
-        "run before, and fresh memory causes next to no event. The event counts blocks taken from another migrate type; what it does about "
+        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled, of which every second one was removed: "
+        "his systems had run before, and fresh memory causes next to no event. The event counts blocks taken from another migrate type; what it does about "
         "fragments is not his reallocation of memory (compaction is another event)."
     )
     return Outcome(sheets, claims, pictures, stands, _notes(used))
@@ -509,7 +608,14 @@ def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], ju
 
 def _time_item(number: int, system: str, mode: str) -> Item:
     title = f"time and bandwidth, {WORKLOADS[mode]}, {system}"
-    return _item(f"figure{number}", title, f"figures {number}a, {number}b", partial(_measure_time, system, mode), partial(_judge_time, system, mode), system)  # fmt: skip
+    return _item(
+        f"figure{number}",
+        title,
+        f"figures {number}a, {number}b",
+        partial(_measure_time, system, mode),
+        partial(_judge_time, system, mode),
+        system,
+    )
 
 
 def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -> Item:
@@ -523,7 +629,14 @@ def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -
 ITEMS: list[Item] = [
     _time_item(1, "arm64", "memory"),
     _time_item(2, "arm64", "fileio"),
-    _item("figure3", "memory consumed, arm64", "figures 3a, 3b", partial(_measure_modes, "arm64"), partial(_judge_consumption, "arm64"), "arm64"),
+    _item(
+        "figure3",
+        "memory consumed, arm64",
+        "figures 3a, 3b",
+        partial(_measure_modes, "arm64"),
+        partial(_judge_consumption, "arm64"),
+        "arm64",
+    ),
     _time_item(4, "x86", "memory"),
     _time_item(5, "x86", "fileio"),
     _item("figure6", "memory consumed, x86", "figures 6a, 6b", partial(_measure_modes, "x86"), partial(_judge_consumption, "x86"), "x86"),
