@@ -200,6 +200,7 @@ targets:
 
 docs: $(VENV)/.slabyard
 	@$(BIN)/python docs/draw.py
+	@$(BIN)/python docs/reproduction.py
 
 scratch-form:
 	@$(PYTHON) lab/scratch_form.py

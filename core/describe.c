@@ -23,6 +23,7 @@ void sy_policy_describe(const struct sy_policy *policy, struct sy_policy_descrip
 
 	*description = (struct sy_policy_description){ .name = policy->name, .summary = policy->summary, .paper = policy->paper,
 		                                       .tunables = policy->tunables, .tunable_count = policy->tunable_count,
+		                                       .presets = policy->presets, .preset_count = policy->preset_count,
 		                                       .gives = policy->never_reclaims ? SY_GIVES_NEVER : unasked };
 }
 

@@ -80,6 +80,8 @@ struct sy_policy {
 	const char *name, *summary, *paper;
 	const struct sy_tunable *tunables;
 	unsigned tunable_count;
+	const struct sy_preset *presets;
+	unsigned preset_count;
 	size_t heap_bytes;  /* of the policy's heap structure, whose first member is struct sy_heap */
 	size_t threads_bytes; /* further bytes behind it, in heaps of threads */
 	size_t cache_bytes; /* of the policy's cache structure, whose first member is struct sy_cache */

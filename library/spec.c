@@ -3,8 +3,9 @@
  *
  *   slub                                   a policy with its defaults
  *   slub:min_partial=0,max_order=1         with tunables; a value is a number, the name of a choice, or auto
+ *   slub:paper,min_partial=5               with a preset of the policy, whose settings the tunables behind it change
  *
- * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy.
+ * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable, struct sy_preset): this file names no policy.
  *
  * A mistyped name is answered with the nearest one that exists, by edit distance (insertions, deletions, substitutions and swaps
  * of neighbours; Damerau 1964), if it is near enough to be what was meant; otherwise with all of them. An impossible value is
@@ -27,6 +28,27 @@
 
 #define LONGEST_NAME 32u
 #define MOST_SHOWN 100u /* bytes */
+
+/* ---- Words ---------------------------------------------------------------------------------------------------- */
+
+/* As strcspn with one character. In some C libraries strcspn is large, and its pages are not in memory when a program starts. */
+static size_t length_to(const char *text, char mark)
+{
+	const char *found = strchr(text, mark);
+
+	return found ? (size_t)(found - text) : strlen(text);
+}
+
+/* Without memcmp, for the same reason. */
+static bool is_word(const char *word, const char *text, size_t length)
+{
+	while (length && *word && *word == *text) {
+		word++;
+		text++;
+		length--;
+	}
+	return !length && !*word;
+}
 
 /* ---- Messages ------------------------------------------------------------------------------------------------- */
 
@@ -153,14 +175,30 @@ static bool refuse_policy(const char *text, size_t length, const struct sy__spec
 	              other ? other->all : "");
 }
 
+/* The policy's preset of that name, or NULL. */
+static const struct sy_preset *find_preset(const struct sy_policy *policy, const char *text, size_t length)
+{
+	for (unsigned i = 0; i < policy->preset_count; i++)
+		if (is_word(policy->presets[i].name, text, length))
+			return &policy->presets[i];
+	return NULL;
+}
+
 static bool refuse_tunable(const struct sy_policy *policy, const char *text, size_t length, struct sy_fault *fault)
 {
 	struct nearest nearest = { .word = text, .length = length };
 	char names[300] = "";
 
+	if (find_preset(policy, text, length))
+		return refuse(fault, "%s: %.*s comes before all tunables: write %s:%.*s,tunable=value", policy->name, (int)length, text,
+		              policy->name, (int)length, text);
 	for (unsigned i = 0; i < policy->tunable_count; i++) {
 		consider(&nearest, policy->tunables[i].name);
 		append(names, sizeof names, "%s%s", i ? ", " : "", policy->tunables[i].name);
+	}
+	for (unsigned i = 0; i < policy->preset_count; i++) {
+		consider(&nearest, policy->presets[i].name);
+		append(names, sizeof names, ", %s", policy->presets[i].name);
 	}
 	if (!policy->tunable_count)
 		return refuse(fault, "%s has no tunables", policy->name);
@@ -185,25 +223,6 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 }
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */
-
-/* As strcspn with one character. In some C libraries strcspn is large, and its pages are not in memory when a program starts. */
-static size_t length_to(const char *text, char mark)
-{
-	const char *found = strchr(text, mark);
-
-	return found ? (size_t)(found - text) : strlen(text);
-}
-
-/* Without memcmp, for the same reason. */
-static bool is_word(const char *word, const char *text, size_t length)
-{
-	while (length && *word && *word == *text) {
-		word++;
-		text++;
-		length--;
-	}
-	return !length && !*word;
-}
 
 static bool parse_integer(const char *text, size_t length, int64_t *value)
 {
@@ -280,7 +299,7 @@ static bool check_bounds(const struct sy_heap_config *config, struct sy_fault *f
 	return true;
 }
 
-static bool parse_settings(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
+static bool parse_tunables(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
 {
 	uint32_t given = 0;
 
@@ -290,9 +309,21 @@ static bool parse_settings(struct sy_heap_config *config, const char *text, stru
 		if (!parse_setting(config, text, length, &given, fault))
 			return false;
 		if (!text[length])
-			return check_bounds(config, fault);
+			return true;
 		text += length + 1;
 	}
+}
+
+static bool parse_settings(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
+{
+	size_t length = length_to(text, ',');
+	const struct sy_preset *preset = find_preset(config->policy, text, length);
+
+	if (preset && !parse_tunables(config, preset->settings, fault))
+		return false;
+	if (preset && !text[length])
+		return check_bounds(config, fault);
+	return parse_tunables(config, preset ? text + length + 1 : text, fault) && check_bounds(config, fault);
 }
 
 bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struct sy__spec_other *other,

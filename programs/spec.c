@@ -90,6 +90,15 @@ static void list_tunable(struct json *json, const struct sy_tunable *tunable)
 	json_object_end(json);
 }
 
+static void list_preset(struct json *json, const struct sy_preset *preset)
+{
+	json_object(json, NULL);
+	json_string(json, "name", preset->name);
+	json_string(json, "settings", preset->settings);
+	json_string(json, "meaning", preset->meaning);
+	json_object_end(json);
+}
+
 void spec_list(struct json *json)
 {
 	struct sy_policy_description is;
@@ -104,6 +113,10 @@ void spec_list(struct json *json)
 		json_array(json, "tunables");
 		for (unsigned i = 0; i < is.tunable_count; i++)
 			list_tunable(json, &is.tunables[i]);
+		json_array_end(json);
+		json_array(json, "presets");
+		for (unsigned i = 0; i < is.preset_count; i++)
+			list_preset(json, &is.presets[i]);
 		json_array_end(json);
 		json_object_end(json);
 	}

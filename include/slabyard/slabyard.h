@@ -216,6 +216,13 @@ struct sy_tunable {
 };
 #define SY_TUNABLE_AUTO INT64_MIN
 
+/* Settings of a policy under one name. In a spec it stands where the first tunable would: slub:paper, slub:paper,min_partial=5. */
+struct sy_preset {
+	const char *name;
+	const char *settings; /* tunable=value, separated by commas */
+	const char *meaning;  /* one line */
+};
+
 /* When a policy gives unused memory back. */
 enum sy_giving { SY_GIVES_AT_ONCE, SY_GIVES_WHEN_ASKED, SY_GIVES_NEVER };
 
@@ -223,6 +230,8 @@ struct sy_policy_description {
 	const char *name, *summary, *paper;
 	const struct sy_tunable *tunables;
 	unsigned tunable_count;
+	const struct sy_preset *presets;
+	unsigned preset_count;
 	enum sy_giving gives; /* of heaps whose calls have slots */
 };
 

@@ -188,7 +188,7 @@ def replay(
 
 
 def compare(
-    traces: Trace | Name | Sequence[Trace | Name], allocators: Sequence[str] | None = None, *, runs: int = measures.FEWEST_RUNS,
+    traces: Trace | Name | Sequence[Trace | Name], allocators: Sequence[str] | None = None, *, runs: int = measures.USUAL_RUNS,
     warmup: int = 0, jobs: int = 1, cpus: int | None = None, nodes: int | None = None, memory: int | None = None,
     start: str | None = None, progress: bool = False,
 ) -> Comparison:  # fmt: skip

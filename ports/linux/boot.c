@@ -73,23 +73,51 @@ static bool __init read_value(const struct sy_tunable *tunable, const char *text
 	return true;
 }
 
-static bool __init read_setting(struct sy_heap_config *config, char *setting)
+static bool __init read_settings(struct sy_heap_config *config, char *rest, const char *text);
+
+static bool __init read_preset(struct sy_heap_config *config, const char *name, const char *text)
+{
+	const struct sy_policy *policy = config->policy;
+	char settings[sizeof(spec)];
+
+	for (unsigned i = 0; i < policy->preset_count; i++)
+		if (!strcmp(policy->presets[i].name, name)) {
+			strscpy(settings, policy->presets[i].settings, sizeof(settings));
+			return read_settings(config, settings, text);
+		}
+	return false;
+}
+
+/* text: the spec. */
+static bool __init read_setting(struct sy_heap_config *config, char *setting, const char *text)
 {
 	char *value = strchr(setting, '=');
 	int tunable;
 
 	if (!value)
-		return false;
+		return read_preset(config, setting, text);
 	*value++ = '\0';
 	tunable = find_tunable(config->policy, setting);
 	return tunable >= 0 && read_value(&config->policy->tunables[tunable], value, &config->tunables[tunable]);
 }
 
+static bool __init read_settings(struct sy_heap_config *config, char *rest, const char *text)
+{
+	char *part;
+
+	while ((part = strsep(&rest, ",")))
+		if (!read_setting(config, part, text)) {
+			pr_err("slabyard=%s: %s cannot be set to that; " SY_DEFAULT_SPEC " serves\n", text, part);
+			return false;
+		}
+	return true;
+}
+
 static bool __init read_spec(struct sy_heap_config *config, const char *text)
 {
 	static char buffer[sizeof(spec)] __initdata;
-	char *rest = buffer, *part;
 	const struct sy_policy *policy;
+	char *rest = buffer;
 
 	strscpy(buffer, text, sizeof(buffer));
 	policy = sy_policy_find(strsep(&rest, ":"));
@@ -98,12 +126,7 @@ static bool __init read_spec(struct sy_heap_config *config, const char *text)
 		return false;
 	}
 	sy_heap_defaults(policy, config);
-	while ((part = strsep(&rest, ",")))
-		if (!read_setting(config, part)) {
-			pr_err("slabyard=%s: %s cannot be set to that; " SY_DEFAULT_SPEC " serves\n", text, part);
-			return false;
-		}
-	return true;
+	return read_settings(config, rest, text);
 }
 
 /* The node itself, or, if it has CPUs but no memory, the nearest one that has. */

@@ -130,6 +130,9 @@ static void test_specs(void)
 	CHECK_EQUAL(spec.tunables[0], 2);
 	CHECK_EQUAL(spec.tunables[1], 5);
 	CHECK(spec_parse(&spec, "slub:min_partial=auto,max_order=1", &fault));
+	CHECK(spec_parse(&spec, "slob:paper", &fault) && spec.tunables[0] == 1 && spec.tunables[1] == 0);
+	CHECK(spec_parse(&spec, "slob:paper,log_every=9", &fault) && spec.tunables[0] == 1 && spec.tunables[1] == 9);
+	CHECK(spec_parse(&spec, "slob:paper,fit=best", &fault) && spec.tunables[0] == 2);
 	CHECK(spec_parse(&spec, "malloc:system", &fault));
 	CHECK(!spec.policy && !spec.library);
 	CHECK(spec_parse(&spec, "malloc:/usr/lib/x.so", &fault));
@@ -158,7 +161,10 @@ static void test_refused_specs(void)
 	CHECK_TEXT(verdict(""), "the allocator has no name: write policy or policy:tunable=value");
 	CHECK_TEXT(verdict("malloc"), "malloc: which one? Write malloc:system or malloc:/path/lib.so");
 	CHECK_TEXT(verdict("slob:fti=best"), "slob has no tunable fti: did you mean fit?");
-	CHECK_TEXT(verdict("slob:batchcount=1"), "slob has no tunable batchcount: it has fit, log_every");
+	CHECK_TEXT(verdict("slob:batchcount=1"), "slob has no tunable batchcount: it has fit, log_every, paper");
+	CHECK_TEXT(verdict("slub:papr"), "slub has no tunable papr: did you mean paper?");
+	CHECK_TEXT(verdict("slob:log_every=9,paper"), "slob: paper comes before all tunables: write slob:paper,tunable=value");
+	CHECK_TEXT(verdict("slub:paper,min_order=1"), "slub: min_order=1 is more than max_order=0");
 	CHECK_TEXT(verdict("slob:fit=bset"), "slob: fit cannot be bset: it can be next, first, best");
 	CHECK_TEXT(verdict("slob:fit=worstest"), "slob: fit cannot be worstest: it can be next, first, best");
 	CHECK_TEXT(verdict("slob:fit"), "slob: fit needs a value: fit=VALUE");

@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import complaint, slabyard
+from slabyard.replay import allocators
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
-VERBS = ("list", "record", "top", "import", "info", "export", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
+VERBS = ("list", "record", "top", "import", "info", "export", "replay", "compare", "diff", "tune", "sweep", "study", "threads",
+         "run", "geometry", "layout", "kernel", "completion")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,11 @@ def test_list() -> None:
             assert all(paper in form for paper in policy["paper"].split("; "))
             for item in policy["tunables"]:
                 assert item["name"] in form and " ".join(item["meaning"].split()) in " ".join(form.split())
+        for preset in policy["presets"]:
+            spec = f"{policy['name']}:{preset['name']}"
+            assert spec in words and spec in md and preset["settings"] in csv_ and preset["meaning"] in words
+            assert spec in (Path(__file__).parents[2] / "docs/papers.md").read_text()
+            allocators.check_spec(spec)
         for item in policy["tunables"]:
             assert f" {item['name']}={item['default']} " in text
             assert item["meaning"] and (item["choices"] or item["min"] < item["max"])

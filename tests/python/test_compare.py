@@ -35,7 +35,11 @@ def found(traces: list[Path]) -> list[records.Record]:
 
 
 def test_interval_of_the_median() -> None:
-    assert measures.interval([3.0, 1.0, 2.0, 5.0, 4.0]) is None
+    assert measures.interval([3.0, 1.0]) is None
+    assert measures.interval([3.0, 1.0, 2.0]) == (1.0, 3.0)  # 75%
+    assert measures.interval([3.0, 1.0, 2.0, 5.0, 4.0]) == (1.0, 5.0)
+    levels = {runs: measures.confidence([runs, 9]) for runs in (1, 3, 4, 5, 6, 20)}
+    assert levels == {1: "95%", 3: "75%", 4: "88%", 5: "94%", 6: "95%", 20: "95%"}
     assert measures.interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0)
     assert measures.interval([float(i) for i in range(8)]) == (0.0, 7.0)
     assert measures.interval([float(i) for i in range(9)]) == (1.0, 7.0)

@@ -38,6 +38,7 @@ def completed(line: str) -> list[str]:
         ("slabyard compare --allocators slob:fi", {"fit="}),  # bash begins a word after a colon and after =
         ("slabyard compare --allocators slub,slob:fit=", {"next", "first", "best"}),
         ("slabyard compare --allocators malloc:", {"system"}),
+        ("slabyard compare --allocators slub:p", {"paper"}),
         ("slabyard threads --workload hot,pi", {"hot,pipe"}),
         ("slabyard kernel run --workload hack", {"hackbench"}),
         ("slabyard replay t.parquet --allocator nosuch:", set()),

@@ -118,7 +118,7 @@ def test_tables_and_csv() -> None:
     for one in found:
         one["timed"]["intervals"] = {}
     text = render(concurrency.tables(found), "text")
-    assert all(f"{words}: fewer than 6 runs tell no winner." in text for words in ("1 thread", "2 threads"))
+    assert all(f"{words}: fewer than 3 runs tell no winner." in text for words in ("1 thread", "2 threads"))
     assert "\n\n\n" not in render(concurrency.tables(found[:1]), "text")  # nothing to say of one alone
 
 

@@ -423,6 +423,11 @@ static const struct sy_tunable tunables[] = {
 	[SLAB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
+static const struct sy_preset presets[] = {
+	{ "paper", "limit=1,batchcount=1,shared=0,alien=off",
+	  "as Ferreira et al. and Garcarz describe it: each node's lists of slabs; a CPU's array has room for one object" },
+};
+
 extern const struct sy_policy sy__slab;
 
 const struct sy_policy sy__slab = {
@@ -433,6 +438,8 @@ const struct sy_policy sy__slab = {
 	         "Linux 6.1 mm/slab.c",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
+	.presets = presets,
+	.preset_count = sizeof(presets) / sizeof(presets[0]),
 	.heap_bytes = sizeof(struct sy__slab_heap),
 	.cache_bytes = sizeof(struct sy__slab_cache),
 	.cache_alloc = entry_alloc,

@@ -675,6 +675,10 @@ static bool slob_heap_init(struct sy_heap *heap)
 	return true;
 }
 
+static const struct sy_preset presets[] = {
+	{ "paper", "fit=first", "as Kyritsis et al. and Garcarz describe it: the search begins at the first page of a list" },
+};
+
 const struct sy_policy sy__slob = {
 	.name = "slob",
 	.summary = "Linux 6.1: blocks of any size in shared pages, by next, first or best fit",
@@ -683,6 +687,8 @@ const struct sy_policy sy__slob = {
 	         "Linux 6.1 mm/slob.c",
 	.tunables = tunables,
 	.tunable_count = TUNABLES,
+	.presets = presets,
+	.preset_count = sizeof presets / sizeof *presets,
 	.heap_bytes = sizeof(struct sy__slob_heap),
 	.cache_bytes = sizeof(struct slob_cache),
 	.cache_alloc = slob_cache_alloc,

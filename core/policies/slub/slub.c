@@ -433,6 +433,11 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
+static const struct sy_preset presets[] = {
+	{ "paper", "max_order=0,min_partial=0,cpu_partial=0",
+	  "as Ferreira et al. and Garcarz describe it: a slab is a page, and an empty one goes back at once" },
+};
+
 extern const struct sy_policy sy__slub;
 
 const struct sy_policy sy__slub = {
@@ -442,6 +447,8 @@ const struct sy_policy sy__slub = {
 	         "Linux 6.1 mm/slub.c",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
+	.presets = presets,
+	.preset_count = sizeof(presets) / sizeof(presets[0]),
 	.heap_bytes = sizeof(struct sy__slub_heap),
 	.cache_bytes = sizeof(struct sy__slub_cache),
 	.cache_alloc = entry_alloc,

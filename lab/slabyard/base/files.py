@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -87,13 +88,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     direct = is_special(path)
     target = path if direct else Path(os.path.realpath(path))
+    # Named before it is there, so that it is removed at whatever moment Ctrl-C comes.
+    part = Path(tempfile.gettempdir() if direct else target.parent) / f".{target.name[:40]}.{secrets.token_hex(8)}.part"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=None if direct else target.parent)
-        os.close(handle)
-    except OSError as error:
-        raise UserError(describe_os_error(error, tempfile.gettempdir() if direct else path)) from error
-    part = Path(name)
-    try:
+        try:
+            os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise UserError(describe_os_error(error, tempfile.gettempdir() if direct else path)) from error
         yield part
         if direct:
             with part.open("rb") as content, os.fdopen(os.open(target, os.O_WRONLY), "wb") as out:

@@ -34,9 +34,9 @@ def add(parent: Any) -> None:
 
 
 def _print_code(options: argparse.Namespace) -> int:
-    import argcomplete
+    from argcomplete.shell_integration import shellcode
 
-    print(argcomplete.shellcode(["slabyard"], shell=options.shell), end="")
+    print(shellcode(["slabyard"], shell=options.shell), end="")
     return DONE
 
 
@@ -74,16 +74,18 @@ def _give_up(message: str) -> None:
 
 def _specs(prefix: str, **_: object) -> list[str]:
     """Of `policy:tunable=value,tunable=value,policy`: what may stand after the last colon or comma, with all before it."""
-    known = {one["name"]: one["tunables"] for one in _listed(programs.REPLAY)}
+    known = {one["name"]: one for one in _listed(programs.REPLAY)}
     cut = max(prefix.rfind(","), prefix.rfind(":")) + 1
     before, (name, equals, _value) = prefix[:cut], prefix[cut:].partition("=")
     policies = re.findall(r"(?:^|,)(\w+):", before)
-    tunables = {item["name"]: item for item in known.get(policies[-1], [])} if policies else {}
+    policy = known.get(policies[-1]) if policies else None
+    tunables = {item["name"]: item for item in policy["tunables"]} if policy else {}
     if equals:
         item = tunables.get(name, {})
         found = [f"{name}={value}" for value in item.get("choices") or [item.get("default", "")]]
     else:
-        found = [f"{tunable}=" for tunable in tunables]
+        found = [one["name"] for one in policy["presets"]] if policy and before.endswith(":") else []
+        found += [f"{tunable}=" for tunable in tunables]
         found += [] if before.endswith(":") else [*known, "malloc:"]
     return [before + one for one in ([*found, "system"] if before.endswith("malloc:") else found)]
 

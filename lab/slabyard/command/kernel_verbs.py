@@ -49,7 +49,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help=SPEC)
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
-    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
+    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 3 on, of 95%% from 6)")
     verb.add_argument("--trace", type=new_file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
     verb.add_argument(
         "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
@@ -69,7 +69,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
-    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for a 95%% interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
     _counted(verb)
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
@@ -82,7 +82,7 @@ def add(verbs: Any) -> None:
         "Boots kernels in turn, each of which measures its own allocator before any program runs.",
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
-    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for a 95%% interval)")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _booted(verb)
 
@@ -106,7 +106,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help=SPEC)
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
-    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
+    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 3 on, of 95%% from 6)")
     verb.add_argument("--folded", type=new_file, metavar="FILE", help="write the stacks, one a line with its count")
     verb.add_argument("--speedscope", type=new_file, metavar="FILE.json", help="write the stacks for speedscope")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="draw them as an icicle, one self-contained page")

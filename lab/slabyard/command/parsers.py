@@ -165,7 +165,7 @@ def _replay(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
-    verb.add_argument("--runs", type=count(1000), metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
+    verb.add_argument("--runs", type=count(1000), metavar="N", help="timed repetitions (default: 1; intervals from 3 on, of 95%% from 6)")
     verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
     verb.add_argument(
         "--log", type=new_file, metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
@@ -198,7 +198,9 @@ def _compare(parent: Any) -> None:
         "--allocators", type=specs, metavar="A,B,...",
         help="specs, separated by commas (default: every allocator, SLOB with each of its fits)",
     )  # fmt: skip
-    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)")
+    verb.add_argument(
+        "--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for a 95%% interval)"
+    )
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
         "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
@@ -228,7 +230,7 @@ def _threads(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--workload", metavar="W,...", help="of --list (default with a trace: trace)")
     verb.add_argument("--threads", type=thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
-    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for an interval)")
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for a 95%% interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed runs first (default: 0)")
     verb.add_argument(
         "--operations", type=count(10**9 - 1), metavar="N",

@@ -53,7 +53,10 @@ def _list_tables(found: list[dict[str, Any]]) -> list[Table]:
         if one["tunables"]:
             rows: list[list[Cell]] = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
             tables.append(Table(one["name"], ["tunable", "default", "range", "meaning"], rows))
-    return tables
+    presets: list[list[Cell]] = [
+        [f"{one['name']}:{preset['name']}", preset["settings"], preset["meaning"]] for one in found for preset in one["presets"]
+    ]
+    return [*tables, Table("Presets", ["allocator", "settings", "meaning"], presets)]
 
 
 def _list_text(found: list[dict[str, Any]]) -> str:
@@ -63,6 +66,9 @@ def _list_text(found: list[dict[str, Any]]) -> str:
         for paper in one["paper"].split("; "):
             lines += textwrap.wrap(paper, 80, initial_indent="  ", subsequent_indent="    ")
         lines += _tunables_text(one["tunables"]) or ["  no tunables"]
+        for preset in one["presets"]:
+            head = f"  {one['name']}:{preset['name']} is {one['name']}:{preset['settings']}: {preset['meaning']}"
+            lines += textwrap.wrap(head, 80, subsequent_indent="    ", break_on_hyphens=False)
         lines.append("")
     lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
     return "\n".join(lines)

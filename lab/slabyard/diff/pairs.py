@@ -132,7 +132,10 @@ def _value(record: Record, name: str) -> Estimate | None:
     if name not in group(timed, "samples") and number(timed.get(name)) is not None and (number(timed.get("runs")) or 0) > 1:
         known = number(timed[name])
         return None if known is None else Estimate(known, known, known)  # the same in every repetition
-    return estimate(timed, name)
+    found = estimate(timed, name)
+    if found is not None and (number(timed.get("runs")) or measures.USUAL_RUNS) < measures.USUAL_RUNS:
+        return Estimate(found.median, None, None)  # so few repetitions tell no regression at 95%
+    return found
 
 
 _Cells = tuple[str, str, str, Estimate, Estimate, float]

@@ -78,7 +78,8 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     unit, size = memory_unit(section)
     times = [name for name in ("seconds", "processor_seconds") if any(name in record["timed"] for record in group)]
     shown = {"seconds": "seconds", "processor_seconds": "CPU s"}  # the latter ranks, and has the interval
-    columns = ["allocator", *(shown[name] for name in times), "95%", "start", "grew", "95%", "kept", "peak", "events"]
+    level = measures.confidence([first["repetition"]])
+    columns = ["allocator", *(shown[name] for name in times), level, "start", "grew", level, "kept", "peak", "events"]
     rows = [_row(record, times, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
@@ -160,7 +161,7 @@ def details(record: Record, all_caches: bool) -> list[Table]:
     )
     notes = [f"median of {about['repetition']} boots; intervals from {measures.FEWEST_RUNS} on"] if about["repetition"] > 1 else []
     notes += [f"the log has: {line}" for line in dict.fromkeys(kernel["trouble"])]
-    out = [Table(title, ["measure", "value", "unit", "95%"], rows, notes=notes)]
+    out = [Table(title, ["measure", "value", "unit", measures.confidence([about["repetition"]])], rows, notes=notes)]
     if "cost" in record:
         out += _cost_tables(record, all_caches)
     caches = kernel["caches"]

@@ -222,7 +222,7 @@ def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence
     notes = [f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."]
     notes += [f"{profile.lost:,} samples were lost."] if profile.lost else []
     notes += [f"The log has: {line}" for line in dict.fromkeys(profile.trouble)]
-    out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=notes)]
+    out = [Table(title, ["where", "% of kernel time", measures.confidence([len(per_boot)])], rows, notes=notes)]
     total = max(1, profile.samples)
     functions: list[list[Cell]] = [
         [name, round(100 * mine / total, 2), round(100 * whole / total, 2)] for name, mine, whole in own(profile)[:SHOWN]

@@ -69,7 +69,7 @@ def _table(section: Section) -> Table:
     run = found[0]["run"]
     unit, size = memory_unit(section)
     memory = ["start", "grew", "kept", "peak"]
-    columns = ["allocator", "ns/op", "95%", "p99", "page", *memory, "waste"]
+    columns = ["allocator", "ns/op", measures.confidence(one["timed"].get("runs") for one in found), "p99", "page", *memory, "waste"]
     rows = [_row(one, page_bytes(section) / size) for one in section.series]
     if len({record["exact"].get("fragmentation_events") or 0 for record in found}) > 1:
         columns.append("events")

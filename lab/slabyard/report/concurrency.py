@@ -13,7 +13,7 @@ from ..results.threads import SCALARS
 COLUMNS = ["allocator", "thr", "Mops/s", "95%", "p99 ns", "share", "waits", "peak KiB", "end KiB"]
 LEGEND = (
     "thr: threads. Mops/s: median of millions of objects taken and given a second,",
-    "and its 95% interval. p99: 99 of 100 operations are no slower. share: of the",
+    "and its interval. p99: 99 of 100 operations are no slower. share: of the",
     "threads' processor time, that in the allocator. waits: for a lock of the heap;",
     "of a malloc unknown. KiB: resident memory at the peak, and when all was freed.",
 )
@@ -31,6 +31,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
 
 def _table(name: str, group: Sequence[Record]) -> Table:
     columns, rows = list(COLUMNS), [_row(record) for record in group]
+    columns[columns.index("95%")] = measures.confidence(record["timed"].get("runs") for record in group)
     counts = sorted({record["run"]["threads"] for record in group})
     notes = [line for count in counts for line in _sentence([one for one in group if one["run"]["threads"] == count], count)]
     if any(record["timed"].get("resident_per_live") for record in group):

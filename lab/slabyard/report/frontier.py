@@ -307,4 +307,4 @@ def cost_note(workloads: Sequence[Section]) -> str:
     if counted or not any(map(marks, workloads)):
         return ""
     booted = any(not unit_of_cost(one)[1] for one in workloads)
-    return f"Cost is measured time, whose whiskers are 95% intervals{'' if booted else '; compare --cost counts instructions'}."
+    return f"Cost is measured time, whose whiskers are intervals{'' if booted else '; compare --cost counts instructions'}."

@@ -18,6 +18,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ..base.svg import element
+from ..results import measures
 from ..results.model import (
     Section,
     Series,
@@ -181,7 +182,7 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
     milliseconds = partial(timed_text, "seconds", scale=1000)
     whole = "time" if time_name(workload.replayed) == "seconds" else None
     return {
-        "Time, with 95% interval": [
+        f"Time, with {measures.confidence(number(one.timed.get('runs')) for one in workload.series)} interval": [
             Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
             Column("per op. (ns)", "Time for each allocation or free of an object", partial(timed_text, "ns_per_operation"), "time"),
             Column("per page (ns)", "Time for each page event of the environment", partial(timed_text, "ns_per_page_operation")),

@@ -37,7 +37,7 @@ class Plan:
     """How to compare."""
 
     allocators: Sequence[str] = ALLOCATORS
-    runs: int = measures.FEWEST_RUNS
+    runs: int = measures.USUAL_RUNS
     warmup: int = 0
     jobs: int = 1
     options: Options = field(default_factory=Options)

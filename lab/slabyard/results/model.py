@@ -38,7 +38,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured value with the ends of its 95% interval; None where there were too few runs for one."""
+    """A measured value with the ends of its interval; None where there were too few runs for one."""
 
     median: float
     low: float | None

@@ -39,7 +39,7 @@ class RankedMeasure:
 
 
 RANKED = (
-    RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("time", "Time", "Rank by time for each operation, within intervals"),
     RankedMeasure("cost", "Cost", "Rank by instructions for each operation, counted"),
     RankedMeasure("memory", "Memory", "Rank by growth of memory, from the start to the peak; a difference below 1% is a tie"),
     RankedMeasure("events", "Events", "Rank by fragmentation events of the page allocator"),

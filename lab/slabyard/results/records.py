@@ -51,13 +51,13 @@ def versions() -> dict[str, str]:
 
 
 def tunables(spec: str) -> dict[str, str]:
-    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}."""
+    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}. What a preset sets is not among them."""
     name, _, rest = spec.partition(":")
     if name == "slabyard":  # a kernel with all policies: what follows is the spec of one
         return tunables(rest)
     if name == "malloc" or not rest:
         return {}
-    return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
+    return {key: value for key, equals, value in (item.partition("=") for item in rest.split(",")) if equals}
 
 
 def interleaved(

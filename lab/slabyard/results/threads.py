@@ -50,7 +50,7 @@ class Plan:
     allocators: Sequence[str]
     workloads: Sequence[str]
     threads: Sequence[int]  # empty: 1, or as many as a trace's CPUs
-    runs: int = measures.FEWEST_RUNS
+    runs: int = measures.USUAL_RUNS
     warmup: int = 0
     operations: int | None = None
     size: str | None = None

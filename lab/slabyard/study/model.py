@@ -40,7 +40,7 @@ class Figure:
     @property
     def ratio(self) -> float | None:
         """Ours over the paper's."""
-        return None if self.paper in (None, 0) or self.ours is None else self.ours / self.paper  # type: ignore[operator]
+        return None if self.paper in (None, 0) or self.ours is None else self.ours / self.paper
 
 
 def repeated(paper: float | None, samples: Sequence[float]) -> Figure:

@@ -26,7 +26,7 @@ def tables(done: Sequence[Done]) -> list[Table]:
     for one in done:
         outcome = one.outcome
         head = f"{one.item.paper} {one.item.name}: {one.item.title} ({one.item.place}): {outcome.verdict}"
-        found += [_sheet(f"{head}. {sheet.title}", sheet) for sheet in outcome.sheets]
+        found += [sheet_table(f"{head}. {sheet.title}", sheet) for sheet in outcome.sheets]
         claims: list[list[Cell]] = [[claim.text, claim.holds, claim.because or None] for claim in outcome.claims]
         notes = [f"Stands for the paper's experiment: {outcome.stands_for}"] if outcome.stands_for else []
         if one.record["quick"]:
@@ -36,7 +36,8 @@ def tables(done: Sequence[Done]) -> list[Table]:
     return [*found, summary(done)] if len(done) > 1 else found
 
 
-def _sheet(title: str, sheet: Sheet) -> Table:
+def sheet_table(title: str, sheet: Sheet) -> Table:
+    """A sheet as a table: the paper's figure, ours, and the ratio."""
     paper, ours = f"paper, {sheet.paper_unit or sheet.unit}", f"ours, {sheet.unit}"
     rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
     return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
@@ -90,7 +91,7 @@ def page(done: Sequence[Done]) -> str:
             "place": one.item.place,
             "paper": one.item.paper,
             "verdict": (outcome := one.outcome).verdict,
-            "sheets": [_sheet(sheet.title, sheet) for sheet in outcome.sheets],
+            "sheets": [sheet_table(sheet.title, sheet) for sheet in outcome.sheets],
             "claims": outcome.claims,
             "pictures": [(picture.title, Markup(picture.svg)) for picture in outcome.pictures],
             "notes": outcome.notes,

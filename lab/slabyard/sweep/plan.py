@@ -1,6 +1,6 @@
 """PLAN.toml: a matrix of runs, and each run of it.
 
-    repetitions = 6                          # of every run (default: 6, the fewest for an interval)
+    repetitions = 6                          # of every run (default: 6, the fewest for a 95% interval)
     [[matrix]]
     substrate = "replay"                     # or threads, kernel
     traces = ["traces/*.parquet"]            # beside the plan
@@ -36,7 +36,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..base.files import describe_os_error, sha256
-from ..results.measures import FEWEST_RUNS
+from ..results.measures import USUAL_RUNS
 from ..trace.snapshots import UNITS
 from ..tune import space
 
@@ -106,7 +106,7 @@ def read(path: Path) -> Plan:
     tables = found.get("matrix")
     if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
         raise UserError(f"{path}: has no [[matrix]] table; slabyard sweep --help shows one")
-    repetitions = _count(found.get("repetitions", FEWEST_RUNS), "repetitions", str(path))
+    repetitions = _count(found.get("repetitions", USUAL_RUNS), "repetitions", str(path))
     runs: dict[str, Run] = {}
     for number, table in enumerate(tables, 1):
         for run in _runs(table, repetitions, path.parent, f"{path}: [[matrix]] {number}"):

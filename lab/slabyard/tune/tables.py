@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from ..base.table import WIDTH, Cell, Figure, Table
+from ..results import measures
 from .outcome import Outcome, kernel_commands
 from .trials import OBJECTIVES, TITLES, Trial
 
@@ -80,7 +81,8 @@ def _finalists(found: Outcome) -> Table:
         if found.counted:
             row.append(found.counted[one.spec]["instructions"])
         rows.append(row)
-    columns = ["allocator", *(["ns/op", "95%"] if found.timed else []), *(["instructions/op"] if found.counted else [])]
+    level = measures.confidence(timed.get("runs") for timed in found.timed.values())
+    columns = ["allocator", *(["ns/op", level] if found.timed else []), *(["instructions/op"] if found.counted else [])]
     return Table("Default, settings to use, least memory, least cost", columns, rows)
 
 

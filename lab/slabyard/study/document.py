@@ -1,0 +1,74 @@
+"""The records of a full study as a document of the repository: Markdown with short lines, which changes where a figure does alone."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from ..base.table import Cell, Table, document, show
+from .model import Done, Outcome
+from .papers import PAPERS
+from .tables import sheet_table
+
+WIDTH = 116
+
+
+def text(done: Sequence[Done]) -> str:
+    """A summary, then each paper's items."""
+    rows: list[list[Cell]] = [
+        [one.item.paper, f"[{one.item.title}](#{_anchor(_heading(one))})", one.item.place, one.outcome.verdict] for one in done
+    ]
+    parts = [document(["paper", "table or figure", "place", "verdict"], rows)]
+    for paper, title in PAPERS.items():
+        of_paper = [one for one in done if one.item.paper == paper]
+        if of_paper:
+            parts += [f"## {paper.capitalize()}", _wrapped(f"{title}.")]
+            parts += [part for one in of_paper for part in _item(one)]
+    return "\n\n".join(parts)
+
+
+def _item(one: Done) -> Iterable[str]:
+    outcome = one.outcome
+    yield f"### {_heading(one)}"
+    machine = one.record["machine"]
+    where = f"{one.item.place}. `slabyard study {one.item.paper} {one.item.name}`"
+    yield _wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
+    yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
+    yield _claims(outcome)
+    yield from (_wrapped(note) for note in outcome.notes)
+    if outcome.stands_for:
+        yield _wrapped(f"Stands for the paper's experiment: {outcome.stands_for}")
+
+
+def _heading(one: Done) -> str:
+    return f"{one.item.paper.capitalize()}: {one.item.title}"
+
+
+def _anchor(heading: str) -> str:
+    """As hosts of repositories make it of a heading."""
+    return "".join(letter for letter in heading.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")
+
+
+def _table(table: Table) -> str:
+    rows = [[show(cell) for cell in row] for row in table.rows]
+    notes = "".join(f"\n\n{_wrapped(note)}" for note in table.notes)
+    return f"{_wrapped(f'{table.title}:')}\n\n{document(table.columns, rows)}{notes}"
+
+
+def _claims(outcome: Outcome) -> str:
+    lines = []
+    for claim in outcome.claims:
+        because = f" {_sentence(claim.because.rstrip('.'))}." if claim.because else ""
+        said = f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.{because}"
+        lines.append(_wrapped(said, "- ", "  "))
+    return "\n".join(lines)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _wrapped(line: str, first: str = "", further: str = "") -> str:
+    return textwrap.fill(
+        line, WIDTH, initial_indent=first, subsequent_indent=further, break_on_hyphens=False, break_long_words=False
+    )  # fmt: skip
