@@ -90,6 +90,8 @@ def test_what_boots_is_looked_for_first(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tools, "which", lambda name: None)
     with pytest.raises(UserError, match=r"needs busybox, qemu-system-x86_64, which are missing .*busybox-static qemu-system-x86;"):
         tools.boot("x86_64")
+    with pytest.raises(UserError, match=r"needs aarch64-linux-gnu-gcc, readelf, qemu-system-aarch64, .*apt install gcc-aarch64-linux-gnu "):
+        tools.boot("arm64")
 
 
 @needs_gcc
@@ -187,6 +189,7 @@ def test_hardware_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         (machine.Hardware(32 << 20), "um", "at least 64M"),
         (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
         (machine.Hardware(accelerator="tcg"), "um", "a user-mode kernel has no accelerator"),
+        (machine.Hardware(accelerator="kvm"), "arm64", "a kernel for arm64 runs in software"),
         (machine.Hardware(accelerator="kvm"), "x86_64", "closed to this user, or the processor does not virtualise"),
     ):
         with pytest.raises(UserError, match=complaint):
@@ -244,13 +247,27 @@ def test_what_a_workload_prints_ends_no_stream(tmp_path: Path, said: str) -> Non
 def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
     spec, hardware = kinds.Spec("slub", plan.spec.kind, ("slub_max_order=0",)), machine.Hardware(1 << 30, 4, 2, "tcg")
-    what = machine.Plan(spec, plan.kernel, plan.job, hardware, trace=64 << 20)
+    what = machine.Plan(spec, dataclasses.replace(plan.kernel, arch="x86_64"), plan.job, hardware, trace=64 << 20)
     argv, accelerator = machine._qemu(what, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg" in text and "-smp 4,sockets=2" in text
     assert "node,nodeid=1,memdev=m1,cpus=2-3" in text and "slub_max_order=0" in text and "trace_buf_size=16384K" in text
     assert "trace_clock=" in text  # or the kernel may choose another one late, and empty the trace
     assert (tmp_path / "trace.txt").stat().st_blocks == 0
+
+
+def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(machine, "kvm", lambda: True)
+    kernel = dataclasses.replace(plan.kernel, arch="arm64")
+    what = dataclasses.replace(plan, kernel=kernel, hardware=machine.Hardware(1 << 30, 4, 2))
+    argv, accelerator = machine._qemu(what, tmp_path)
+    text = " ".join(argv)
+    assert argv[0] == "/usr/bin/qemu-system-aarch64" and accelerator == "tcg" and kernel.image.name == "Image"
+    assert "-machine virt,gic-version=3" in text and "console=ttyAMA0" in text and "GLIBC_TUNABLES" not in text
+    assert text.index("virtio-blk-device,drive=results") < text.index("virtio-blk-device,drive=trace.txt")
+    one = " ".join(machine._qemu(dataclasses.replace(what, hardware=machine.Hardware(1 << 30), clocked=True), tmp_path)[0])
+    assert "tcg,thread=single" in one and "-icount" in one and "-plugin" not in one and "virtio-blk-device" in one
 
 
 def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
@@ -261,7 +278,8 @@ def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
     plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
     settings = []
     monkeypatch.setattr(guest, "archive", lambda job, given, samples: settings.append(given) or b"")
-    one = dataclasses.replace(plan, hardware=machine.Hardware(1 << 30), counts=True)
+    kernel = dataclasses.replace(plan.kernel, arch="x86_64")
+    one = dataclasses.replace(plan, kernel=kernel, hardware=machine.Hardware(1 << 30), counts=True)
     argv, accelerator = machine._qemu(one, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg,thread=single" in text and "-drive" not in text

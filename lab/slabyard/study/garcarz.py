@@ -576,7 +576,7 @@ def _judge_events(data: Data) -> Outcome:
     related = statistics.correlation(*zip(*both, strict=True)) if len({one for one, _ in both}) > 1 else 0.0
     claims = [
         Claim(
-            "the few fragments with slob are probably caused by mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
+            "slob's few fragments are probably caused by mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
             most == fewest == "slob",
             f"events: {_listed(means, '')}; fragments after: {_listed(left, '')}; "
             f"on fresh memory there were {_listed(_means(fresh_events), '')} events",
@@ -593,8 +593,8 @@ def _judge_events(data: Data) -> Outcome:
     ]
     stands = (
         f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled, of which every second one was removed: "
-        "his systems had run before, and fresh memory causes next to no event. The event counts blocks taken from another migrate type; what it does about "
-        "fragments is not his reallocation of memory (compaction is another event)."
+        "his systems had run before, and fresh memory causes next to no event. The event is a block taken from another migrate type; what "
+        "moves memory to mend fragmentation, as he has it, is compaction, which is another event."
     )
     return Outcome(sheets, claims, pictures, stands, _notes(used))
 
