@@ -174,9 +174,7 @@ def test_the_trace_of_a_guest_has_its_whole_boot(allocator: str, arch: str, tmp_
 @emulated
 @pytest.mark.parametrize("allocator", [*LINUX[:1], *OURS[:1]])
 def test_what_a_kernel_executes_is_counted(allocator: str, arch: str) -> None:
-    if arch != "x86_64":
-        pytest.skip("the plugin reads instructions of x86-64")
-    planned = plan(allocator, "hackbench -g 1 -l 20", "x86_64")
+    planned = plan(allocator, "hackbench -g 1 -l 20", arch)
     done, again = (run.count(planned, machine.Hardware(320 << 20)) for _ in range(2))
     found = done.cost
     assert found == again.cost

@@ -54,7 +54,7 @@ _QEMU = {
 # The processor of arm64 is an old one: newer ones sign addresses, which software emulates slowly.
 _BOARDS = {"x86_64": "q35", "arm64": "virt,gic-version=3"}
 _PROCESSORS = {"x86_64": "max", "arm64": "cortex-a53"}
-_DISKS = {"x86_64": "virtio-blk-pci", "arm64": "virtio-blk-device"}
+_DISKS = {"x86_64": "virtio-blk-pci", "arm64": "virtio-blk-device,bus=virtio-mmio-bus.{}"}  # Linux finds the lowest bus first
 _MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
 _KVM_CREATE_VM = 0xAE01
 
@@ -140,7 +140,8 @@ def boot(what: Plan) -> Iterator[Outcome]:
         argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
         outcome = Outcome({}, "", accelerator=accelerator)
         _wait([*what.prefix, *argv], what, folder, outcome)
-        text = _results(folder / "results").replace("\r\n", "\n")  # a serial line's ends
+        handed_out = _results(folder / "results") or "".join(outcome.console.partition("@@slabyard ")[1:])
+        text = handed_out.replace("\r\n", "\n")  # a serial line's ends
         outcome.texts = split(text)
         if _NO_ROOM in outcome.console:
             raise UserError(f"no room for what the guest hands out in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
@@ -183,13 +184,15 @@ def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
 def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     arch = what.kernel.arch
     qemu = tools.path_of(tools.QEMUS[arch], f"a kernel for {arch}")
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "serial" if what.counts else "disk"), what.samples))
-    disks = {} if what.counts else {"results": 512 << 20, "trace.txt": 8 << 30}
+    one_thread = what.counts or what.clocked
+    # A disk answers when this machine gets to it, which no count and no clock may depend on. The board of arm64 has one serial line.
+    out = ("serial" if arch == "x86_64" else "console") if one_thread else "disk"
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
+    disks = {"results": 512 << 20, "trace.txt": 8 << 30} if out == "disk" else {}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)
     hardware = what.hardware
-    one_thread = what.counts or what.clocked
     accelerator = "tcg" if one_thread else hardware.accelerator or ("kvm" if arch == "x86_64" and kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
     argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if one_thread else accelerator]
@@ -200,15 +203,16 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
         cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]
         argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={node * cpus}-{(node + 1) * cpus - 1}"]
-    for name in disks:
+    for place, name in enumerate(disks):
         argv += ["-drive", f"file={folder / name},if=none,id={name},format=raw,cache=unsafe,werror=report"]
-        argv += ["-device", f"{_DISKS[arch]},drive={name}"]
+        argv += ["-device", f"{_DISKS[arch].format(place)},drive={name}"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join([*_QEMU[arch], *command_line(what)])]
     if what.clocked:
         argv += cost.clock()
-    if what.counts:  # a disk answers when this machine gets to it, which no count may depend on
+    if out == "serial":
         argv += ["-serial", f"file:{folder / 'results'}"]
+    if what.counts:
         argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus)
     return argv, accelerator
 

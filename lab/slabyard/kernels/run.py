@@ -56,7 +56,8 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         if plan.counts:
-            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names, plan.hardware.cpus)
+            names = cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names
+            found.cost = cost.group(outcome.counts, names, plan.hardware.cpus, plan.kernel.arch)
         look(outcome)
     return found
 

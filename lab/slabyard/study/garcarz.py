@@ -15,14 +15,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 from markupsafe import Markup
 
 from ..base.svg import Value, element, picture
 from ..base.table import show
 from . import charts, garcarz_runs
-from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boots, consumed_mb, fragments
+from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
@@ -41,9 +40,8 @@ def _stands_for(*systems: str) -> str:
     where = "; ".join(machines[system] for system in systems)
     return (
         f"{where}. Four CPUs in software emulation, Linux 6.1 for his kernel. memory moves {FULL.moved_mb} MB for his 150 GB (1 in "
-        f"{FULL.of('memory'):.0f}), fileio makes {FULL.requests:,} requests for his 156 MB, which are 10,000 (1 in "
-        f"{FULL.of('fileio'):.0f}); quick: {QUICK.moved_mb} MB, "
-        f"{QUICK.requests}. 8 threads and 128 files are his; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk. "
+        f"{FULL.of('memory'):.0f}; quick: {QUICK.moved_mb} MB); fileio makes his {FULL.requests:,} requests, which are his 156 MB (quick: "
+        f"{QUICK.requests:,}), with his 8 threads and 128 files; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk. "
         "Missing are a disk's own time, the hardware's caches, and the other programs of his systems."
     )
 
@@ -86,11 +84,11 @@ def _near(order: Sequence[str], samples: Mapping[str, Sequence[float]]) -> set[s
 
 
 def _measure_time(system: str, mode: str, work: Work) -> Data:
-    found = {
+    return {
         f"{system} {mode}": garcarz_runs.condition(work, system, mode),
         f"{system} {mode} clocked": garcarz_runs.clocked(work, system, mode),
+        f"{system} {mode} counted": garcarz_runs.counted(work, system, mode),
     }
-    return {**found, f"x86 {mode} counted": garcarz_runs.counted(work, mode)} if system == "x86" else found
 
 
 def _judge_time(system: str, mode: str, data: Data) -> Outcome:
@@ -126,15 +124,8 @@ def _judge_time(system: str, mode: str, data: Data) -> Outcome:
             [(spec, repeated(_PAPER_RATES.get((system, mode), {}).get(spec), values)) for spec, values in rates.items()],
         ),
     ]
-    if f"{system} {mode} counted" in data:
-        counts = data[f"{system} {mode} counted"]
-        sheets.append(
-            Sheet(
-                "Of the kernel's instructions, the allocator's, counted on one CPU",
-                "%",
-                [(spec, Figure(None, 100 * one["instructions"] / one["kernel"])) for spec, one in counts.items()],
-            )
-        )
+    shares = [(spec, Figure(None, 100 * one["instructions"] / one["kernel"])) for spec, one in data[f"{system} {mode} counted"].items()]
+    sheets.append(Sheet("Of the kernel's instructions, the allocator's, counted on one CPU", "%", shares))
     pictures = [
         _bars("time in emulation, best and worst as windows", seconds, "s"),
         _bars("bandwidth in emulation, best and worst as windows", rates, "MB/s"),
@@ -173,10 +164,9 @@ def _why(clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], d
     boots = next(value for name, value in data.items() if not name.endswith(("clocked", "counted")))
     share = statistics.fmean(boot["kernel_share"] for spec in STOCK for boot in boots[spec])
     said += f"; {100 * share:.0f}% of the processor time was the kernel's"
-    counts = next((value for name, value in data.items() if name.endswith("counted")), None)
-    if counts:
-        parts = {spec: 100 * counts[spec]["instructions"] / counts[spec]["kernel"] for spec in STOCK}
-        said += f", and of its instructions the allocator's calls took {_listed(parts, '%')}"
+    counts = next(value for name, value in data.items() if name.endswith("counted"))
+    parts = {spec: 100 * counts[spec]["instructions"] / counts[spec]["kernel"] for spec in STOCK}
+    said += f", and of its instructions the allocator's calls took {_listed(parts, '%')}"
     return said
 
 
@@ -353,7 +343,7 @@ def _measure_fragments(system: str, mode: str, work: Work) -> Data:
     return {f"{system} {mode}": garcarz_runs.condition(work, system, mode)}
 
 
-def _by_order(boots: Sequence[dict[str, Any]], when: str, zone: str) -> list[Figure]:
+def _by_order(boots: Sequence[Boot], when: str, zone: str) -> list[Figure]:
     """Free blocks of each order: the mean, with least and greatest."""
     columns = zip(*(boot[when][zone] for boot in boots), strict=True)
     return [repeated(None, column) for column in columns]
@@ -428,14 +418,18 @@ def _measure_ranks(work: Work) -> Data:
     for system in garcarz_runs.SYSTEMS:
         for mode in MODES:
             boots = garcarz_runs.condition(work, system, mode)
-            of = {
-                "time": lambda boot: boot["seconds"],
-                "consumption": consumed_mb,
-                "final fragments": lambda boot: float(fragments(boot, "after")),
-            }
+            of: dict[str, Callable[[Boot], float]] = {"time": _seconds, "consumption": consumed_mb, "final fragments": _left}
             for quantity, value in of.items():
                 found[f"{system}, {quantity}, {mode}"] = {spec: [value(boot) for boot in mine] for spec, mine in boots.items()}
     return found
+
+
+def _seconds(boot: Boot) -> float:
+    return float(boot["seconds"])
+
+
+def _left(boot: Boot) -> float:
+    return float(fragments(boot, "after"))
 
 
 def _judge_ranks(data: Data) -> Outcome:

@@ -4,7 +4,7 @@
               Kept are sysbench's time and bandwidth of the run stage, free blocks by zone and order before and after it, and the fallback
               events during it. Kernels are booted in turn, so whatever slows this machine for a while slows all of them.
     clocked   the same once on one CPU whose clock counts instructions (QEMU's -icount), so that sysbench's own time is exact.
-    counted   on x86-64, what the kernel executes for its allocator (kernels/cost.py), on one CPU.
+    counted   what the kernel executes for its allocator (kernels/cost.py), on one CPU, with the work of a quick run.
     used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every second one is removed.
 
 His figures share their runs: one condition (a system and a mode) has time, consumption, and fragments. So a condition is run once, by the
@@ -18,6 +18,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ class Scale:
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, 2000, 5, (*STOCK, *OURS))
-QUICK = Scale(75, 400, 2, (*STOCK, OURS[0]))
+FULL = Scale(600, THEIR_REQUESTS, 5, (*STOCK, *OURS))
+QUICK = Scale(75, 1000, 2, (*STOCK, OURS[0]))
 
 
 def scale(work: Work) -> Scale:
@@ -71,8 +72,7 @@ def check(*systems: str) -> None:
         tools.require((*tools.BUILD, *tools.ARCHITECTURES[arch]), f"kernels for {arch}")
         tools.boot(arch)
         workloads.of(_workload("memory", FULL), arch)
-    if "x86" in systems:
-        cost.check()
+        cost.check(arch)
 
 
 # ---- In the guest --------------------------------------------------------------------------------------------------
@@ -147,41 +147,39 @@ def clocked(work: Work, system: str, mode: str) -> dict[str, float]:
     one = dataclasses.replace(HARDWARE[system], cpus=1)
 
     def boot(spec: str) -> float:
-        done = run.once(dataclasses.replace(_plan(work, system, mode, spec), hardware=one, clocked=True))
+        done = run.once(dataclasses.replace(_plan(chosen, system, mode, spec), hardware=one, clocked=True))
         return sysbench.stage(done.texts["output"]).seconds
 
     def measure() -> dict[str, float]:
-        return {spec: work.once(f"{system} {mode}, {spec}, clocked", lambda spec=spec: boot(spec)) for spec in chosen.allocators}
+        return {spec: work.once(f"{system} {mode}, {spec}, clocked", partial(boot, spec)) for spec in chosen.allocators}
 
     return _shared(work, f"{system} {mode} clocked", measure)
 
 
-def counted(work: Work, mode: str) -> dict[str, dict[str, float]]:
-    """Of x86, by allocator: calls, and what they take of the kernel's instructions."""
+def counted(work: Work, system: str, mode: str) -> dict[str, dict[str, float]]:
+    """By allocator: calls, and what they take of the kernel's instructions."""
     chosen = STOCK if work.quick else scale(work).allocators
-    one = dataclasses.replace(HARDWARE["x86"], memory=512 << 20, cpus=1)
+    one = dataclasses.replace(HARDWARE[system], memory=512 << 20, cpus=1)
 
     def boot(spec: str) -> dict[str, float]:
-        found = run.count(_plan(work, "x86", mode, spec), one).cost
+        found = run.count(_plan(QUICK, system, mode, spec), one).cost
         assert found is not None
         mine = found["instructions"] * found["operations"]
         return {"calls": found["operations"], "instructions": round(mine), "kernel": found["kernel"]["instructions"]}
 
     def measure() -> dict[str, dict[str, float]]:
-        return {spec: work.once(f"x86 {mode}, {spec}, counted", lambda spec=spec: boot(spec)) for spec in chosen}
+        return {spec: work.once(f"{system} {mode}, {spec}, counted", partial(boot, spec)) for spec in chosen}
 
-    return _shared(work, f"x86 {mode} counted", measure)
+    return _shared(work, f"{system} {mode} counted", measure)
 
 
 def small_normal(work: Work) -> dict[str, dict[str, float]]:
     """x86, fileio, SLUB: MB that each zone lost where zone Normal has so many MB."""
     found = {}
     for megabytes in SMALL_NORMAL_MB[:1] if work.quick else SMALL_NORMAL_MB:
-        plan = _plan(work, "x86", "fileio", "slub")
+        plan = _plan(scale(work), "x86", "fileio", "slub")
         spec = dataclasses.replace(plan.spec, parameters=(*plan.spec.parameters, f"mem={4096 + megabytes}M"))
-        boot = work.once(
-            f"x86 fileio, Normal of {megabytes} MB", lambda plan=plan, spec=spec: figures(run.once(dataclasses.replace(plan, spec=spec)))
-        )
+        boot = work.once(f"x86 fileio, Normal of {megabytes} MB", partial(_boot, dataclasses.replace(plan, spec=spec)))
         found[str(megabytes)] = {zone: free_mb(boot["before"], zone) - free_mb(boot["after"], zone) for zone in boot["before"]}
     return found
 
@@ -195,18 +193,22 @@ def used_memory(work: Work) -> Boots:
 def _timed(work: Work, system: str, mode: str, hardware: machine.Hardware | None = None, used: bool = False) -> Boots:
     chosen = scale(work)
     found: Boots = {spec: [] for spec in chosen.allocators}
-    plans = {spec: _plan(work, system, mode, spec, hardware, used) for spec in found}
+    plans = {spec: _plan(chosen, system, mode, spec, hardware, used) for spec in found}
     for turn in range(chosen.repetitions):
         for spec, boots in found.items():
             name = f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}"
-            boots.append(work.once(name, lambda spec=spec: figures(run.once(plans[spec]))))
+            boots.append(work.once(name, partial(_boot, plans[spec])))
     return found
 
 
-def _plan(work: Work, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
+def _boot(plan: machine.Plan) -> Boot:
+    return figures(run.once(plan))
+
+
+def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
     spec, arch = kinds.parse(text), SYSTEMS[system]
     kernel = build.build(build.Request(source.find(None), arch, spec.kind))
-    job = workloads.of(_workload(mode, scale(work), used), arch)
+    job = workloads.of(_workload(mode, chosen, used), arch)
     return machine.Plan(spec, kernel, dataclasses.replace(job, command=shlex.split(job.workload.command)), hardware or HARDWARE[system])
 
 

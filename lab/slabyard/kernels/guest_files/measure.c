@@ -6,7 +6,7 @@
  * held (`Slab:` of /proc/meminfo), read every PERIOD-MS and at the end. What the program prints goes to standard error. The kernel
  * keeps no such peak itself. Reading it costs some ten microseconds, and makes the kernel allocate what reading a file takes.
  *
- * Two instructions that do nothing say to QEMU's plugin (plugin/count.c) where the workload begins and ends. It counts on x86-64 alone.
+ * Two instructions that do nothing say to QEMU's plugin (plugin/count.c) where the workload begins and ends.
  *
  * It is linked statically, so it runs in any guest; the shell could measure no finer than a hundredth of a second.
  */
@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define MARK(displacement) __asm__ volatile("nopl " displacement "(%%rax)" : : : "memory")
+#if defined(__aarch64__)
+#define MARK(number) __asm__ volatile("movz xzr, 0x51a" number : : : "memory")
 #else
-#define MARK(displacement) ((void)0)
+#define MARK(number) __asm__ volatile("nopl 0x51ab000" number "(%%rax)" : : : "memory")
 #endif
 
 static long long nanoseconds(clockid_t clock)
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &children, NULL);
 	meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 
-	MARK("0x51ab0001");
+	MARK("1");
 	up = nanoseconds(CLOCK_BOOTTIME);
 	start = nanoseconds(CLOCK_MONOTONIC);
 	child = fork();
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 		sigtimedwait(&children, NULL, &period);
 	}
 	start = nanoseconds(CLOCK_MONOTONIC) - start;
-	MARK("0x51ab0002");
+	MARK("2");
 	getrusage(RUSAGE_CHILDREN, &used);
 	printf("up_ns %lld\nelapsed_ns %lld\nuser_us %lld\nsystem_us %lld\nstatus %d\nslab_peak_kb %ld\nlooks %ld\n", up, start,
 	       microseconds(used.ru_utime), microseconds(used.ru_stime),

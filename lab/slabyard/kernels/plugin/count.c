@@ -1,10 +1,10 @@
 /*
- * Counts what a kernel executes under QEMU: a plugin for qemu-system-x86_64.
+ * Counts what a kernel executes under QEMU: a plugin for qemu-system-x86_64 and qemu-system-aarch64.
  *
  *     -plugin count.so,symbols=FILE,counts=FILE
  *
  * A program of the guest says when counting begins and ends, by an instruction that does nothing: a long NOP with one of two
- * displacements (MARK_BEGIN, MARK_END; guest_files/measure.c has them). Between the two, every instruction at a kernel's address
+ * displacements, on arm64 a number for the register that is always zero (MARK_BEGIN, MARK_END; guest_files/measure.c has them). Between the two, every instruction at a kernel's address
  * counts for the function that it is in, and what it fetches, reads and writes goes through simulated caches (caches.h). What
  * programs execute is not counted, and the caches see nothing of it.
  *
@@ -49,6 +49,7 @@
 
 #define MARK_BEGIN 0x51ab0001u
 #define MARK_END   0x51ab0002u
+#define ARM64_MARK 0x51a0u /* and 1 or 2 */
 
 enum part { OUTSIDE, FAST, SLOW, PAGES, LOCKS, PARTS };
 enum ending { ELSEWHERE, IN_CALL, IN_RETURN, IN_INTERRUPT_RETURN };
@@ -99,6 +100,7 @@ static uint64_t allocations, frees;
 static bool counting, ended;
 static uint64_t plugin;
 static const char *counts_path;
+static bool arm64;
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
 
@@ -203,12 +205,13 @@ static char role_of(const struct block *block)
 	return functions[block->function].role;
 }
 
-/* An interrupt of a device comes through a table of entries (I), each of which leads to the same function (i). */
+/* An interrupt of a device comes through a table of entries (I), each of which leads to the same function (i). On arm64 all
+ * exceptions come through one. */
 static bool interrupts(const struct cpu *cpu, const struct block *block)
 {
-	if (role_of(block) == 'I')
-		return true;
-	return role_of(block) == 'i' && block->starts && !(cpu->last && role_of(cpu->last) == 'I');
+	if (cpu->last && role_of(cpu->last) == 'I')
+		return false;
+	return role_of(block) == 'I' || (role_of(block) == 'i' && block->starts);
 }
 
 /* ---- Begin and end ----------------------------------------------------------------------------------------------- */
@@ -346,6 +349,23 @@ static const uint8_t *opcode(const uint8_t *byte, size_t size, bool *repeats)
 	return byte < stop ? byte : NULL;
 }
 
+/* An instruction of arm64. */
+static uint32_t word_of(const struct qemu_plugin_insn *instruction)
+{
+	const uint8_t *byte = qemu_plugin_insn_data(instruction);
+
+	return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+}
+
+static enum ending ending_on_arm64(uint32_t word)
+{
+	if ((word & 0xfc000000) == 0x94000000 || (word & 0xfffffc1f) == 0xd63f0000) /* bl, blr */
+		return IN_CALL;
+	if ((word & 0xfffffc1f) == 0xd65f0000) /* ret */
+		return IN_RETURN;
+	return word == 0xd69f03e0 ? IN_INTERRUPT_RETURN : ELSEWHERE; /* eret */
+}
+
 static enum ending ending_of(const struct qemu_plugin_insn *instruction)
 {
 	const uint8_t *start = qemu_plugin_insn_data(instruction);
@@ -354,6 +374,8 @@ static enum ending ending_of(const struct qemu_plugin_insn *instruction)
 	const uint8_t *byte = opcode(start, size, &repeats);
 	unsigned extension = byte && byte + 1 < start + size ? byte[1] >> 3 & 7 : 0;
 
+	if (arm64)
+		return ending_on_arm64(word_of(instruction));
 	if (!byte)
 		return ELSEWHERE;
 	switch (*byte) {
@@ -376,14 +398,19 @@ static bool may_repeat(const struct qemu_plugin_insn *instruction)
 	bool repeats;
 	const uint8_t *byte = opcode(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction), &repeats);
 
-	return byte && repeats && ((*byte >= 0x6c && *byte <= 0x6f) || (*byte >= 0xa4 && *byte <= 0xa7) || (*byte >= 0xaa && *byte <= 0xaf));
+	return !arm64 && byte && repeats && ((*byte >= 0x6c && *byte <= 0x6f) || (*byte >= 0xa4 && *byte <= 0xa7) || (*byte >= 0xaa && *byte <= 0xaf));
 }
 
-/* nopl DISPLACEMENT(%rax): the displacement, 0 for anything else. */
+/* nopl DISPLACEMENT(%rax): the displacement, 0 for anything else. On arm64 movz xzr, NUMBER. */
 static uint32_t mark_of(const struct qemu_plugin_insn *instruction)
 {
 	const uint8_t *byte = qemu_plugin_insn_data(instruction);
 
+	if (arm64) {
+		uint32_t number = (word_of(instruction) ^ 0xd280001fu) >> 5;
+
+		return (word_of(instruction) & 0x1f) == 0x1f && number - ARM64_MARK - 1 < 2 ? MARK_BEGIN + (number - ARM64_MARK - 1) : 0;
+	}
 	if (qemu_plugin_insn_size(instruction) != 7 || memcmp(byte, "\x0f\x1f\x80", 3))
 		return 0;
 	return (uint32_t)byte[3] | (uint32_t)byte[4] << 8 | (uint32_t)byte[5] << 16 | (uint32_t)byte[6] << 24;
@@ -525,6 +552,7 @@ EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *about, int
 		fprintf(stderr, "count: %s: has no symbols\n", symbols);
 		return 1;
 	}
+	arm64 = strcmp(about->target_name, "aarch64") == 0;
 	cpu_count = (unsigned)about->system.max_vcpus;
 	plugin = id;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_before);
