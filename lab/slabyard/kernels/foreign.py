@@ -3,11 +3,11 @@
 A guest's programs are this machine's, with their libraries. For another processor they are taken from packages, which apt fetches, as
 any user, and which nobody installs: they are unpacked into a folder of the cache that is laid out as that other machine's root,
 
-    guests/arm64/           bin/busybox, usr/bin/sysbench, usr/lib/aarch64-linux-gnu/libaio.so.1, ...
-    guests/arm64/.packages/ a file for each package that is there with all the libraries that it depends on
+    guests/arm64/    bin/busybox, usr/bin/sysbench, usr/lib/aarch64-linux-gnu/libaio.so.1, ...
 
 so a program that no package has can be put there by hand. Of what a package depends on, packages of libraries are taken alone: a guest
-has no use for their scripts. Which of the libraries a program needs is read from it, as the loader would.
+has no use for their scripts. They are unpacked before the program, which is therefore there with all of them or not at all. Which of
+the libraries a program needs is read from it, as the loader would.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def program(tool: Tool, arch: str, purpose: str) -> Path:
 def programs(wanted: Iterable[Tool], arch: str, purpose: str) -> list[Path]:
     """Programs for that architecture, fetched with their packages where they are not there yet."""
     named = list(wanted)
-    missing = [tool for tool in named if not _is_there(tool, arch)]
+    missing = [tool for tool in named if find(tool.name, arch) is None]
     if missing:
         with cache.locked(root(arch), f"programs for {arch}"):
-            _fetch([tool for tool in missing if not _is_there(tool, arch)], arch, purpose)
+            _fetch([tool for tool in missing if find(tool.name, arch) is None], arch, purpose)
     return [path for tool in named if (path := find(tool.name, arch))]
 
 
@@ -94,14 +94,6 @@ def _asked_for(path: Path) -> list[str]:
 # ---- Packages --------------------------------------------------------------------------------------------------------------------
 
 
-def _is_there(tool: Tool, arch: str) -> bool:
-    return find(tool.name, arch) is not None and (_mark(tool.debian, arch).exists() or not _mark("", arch).exists())
-
-
-def _mark(package: str, arch: str) -> Path:
-    return root(arch) / ".packages" / package
-
-
 def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
     if not missing:
         return
@@ -123,14 +115,11 @@ def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
         if fetched.returncode:
             lines = [line for line in fetched.stderr.splitlines() if line.startswith("E:")] or ["apt-get download failed"]
             raise UserError(f"{purpose} needs {names} for {arch}, and apt cannot fetch them: {lines[0]}", MISSING)
-        for package in sorted(Path(folder).glob("*.deb")):
+        for package in sorted(Path(folder).glob("*.deb"), key=lambda path: path.name.partition("_")[0] in packages):
             done = subprocess.run(["dpkg-deb", "-x", str(package), str(top)], capture_output=True, text=True, check=False)
             if done.returncode:
                 said = (done.stderr.strip().splitlines() or ["dpkg-deb failed"])[-1]
                 raise UserError(f"{package.name} cannot be unpacked: {said}{cache.advice(said)}")
-    for name in packages:
-        _mark(name, arch).parent.mkdir(exist_ok=True)
-        _mark(name, arch).touch()
 
 
 def _with_libraries(packages: list[str], arch: str) -> set[str]:
