@@ -266,8 +266,10 @@ def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypa
     assert argv[0] == "/usr/bin/qemu-system-aarch64" and accelerator == "tcg" and kernel.image.name == "Image"
     assert "-machine virt,gic-version=3" in text and "console=ttyAMA0" in text and "GLIBC_TUNABLES" not in text
     assert "virtio-blk-device,bus=virtio-mmio-bus.0,drive=results" in text
-    one = " ".join(machine._qemu(dataclasses.replace(what, hardware=machine.Hardware(1 << 30), clocked=True), tmp_path)[0])
-    assert "tcg,thread=single" in one and "-icount" in one and "-plugin" not in one and "virtio-blk-device" not in one
+    monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
+    kernel.map.write_text("ffffffff81000100 T kfree\n")
+    one = " ".join(machine._qemu(dataclasses.replace(what, hardware=machine.Hardware(1 << 30), counts=True), tmp_path)[0])
+    assert "-icount" in one and "virtio-blk-device" not in one and one.count("-serial") == 1
 
 
 def test_a_boot_that_counts_depends_on_nothing_of_this_machine(

@@ -96,15 +96,11 @@ def plugin() -> Path:
 def options(folder: Path, kernel_map: str, kind: Kind, cpus: int = 1) -> list[str]:
     """QEMU's options for a boot that counts, with its files in a folder. The accelerator must have one thread."""
     (folder / "symbols").write_text(Symbols.of(kernel_map, kind).text)
+    clock = ["-icount", ICOUNT] if cpus == 1 else []
     return [
-        *(clock() if cpus == 1 else clock()[2:]),
+        *clock, "-rtc", "base=2000-01-01,clock=vm", "-seed", "1",
         "-plugin", f"{plugin()},symbols={folder / 'symbols'},counts={folder / 'counts'}",
     ]  # fmt: skip
-
-
-def clock() -> list[str]:
-    """QEMU's options for one CPU whose clock is its count of instructions, and that begins alike each time."""
-    return ["-icount", ICOUNT, "-rtc", "base=2000-01-01,clock=vm", "-seed", "1"]
 
 
 # ---- Functions and their roles ---------------------------------------------------------------------------------------------------

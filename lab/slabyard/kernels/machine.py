@@ -105,7 +105,6 @@ class Plan:
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
     counts: bool = False  # what the kernel executes while the workload runs (cost.py)
-    clocked: bool = False  # one CPU whose clock counts instructions: what programs time is exact, and of no machine
 
 
 @dataclass
@@ -169,7 +168,7 @@ def command_line(what: Plan) -> list[str]:
 
 def _settings(what: Plan, out: str) -> dict[str, str]:
     trace = "calls" if what.calls else "none" if what.trace is None else "all"
-    return {"OUT": out, "TRACE": trace, "PERIOD": str(NO_LOOK if what.counts or what.clocked else PERIOD)}
+    return {"OUT": out, "TRACE": trace, "PERIOD": str(NO_LOOK if what.counts else PERIOD)}
 
 
 def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
@@ -184,18 +183,17 @@ def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
 def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     arch = what.kernel.arch
     qemu = tools.path_of(tools.QEMUS[arch], f"a kernel for {arch}")
-    one_thread = what.counts or what.clocked
-    # A disk answers when this machine gets to it, which no count and no clock may depend on. The board of arm64 has one serial line.
-    out = ("serial" if arch == "x86_64" else "console") if one_thread else "disk"
+    # A disk answers when this machine gets to it, which no count may depend on. The board of arm64 has one serial line.
+    out = ("serial" if arch == "x86_64" else "console") if what.counts else "disk"
     (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
     disks = {"results": 512 << 20, "trace.txt": 8 << 30} if out == "disk" else {}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)
     hardware = what.hardware
-    accelerator = "tcg" if one_thread else hardware.accelerator or ("kvm" if arch == "x86_64" and kvm() else "tcg")
+    accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if arch == "x86_64" and kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
-    argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if one_thread else accelerator]
+    argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if what.counts else accelerator]
     argv += ["-cpu", "host" if accelerator == "kvm" else _PROCESSORS[arch]]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
@@ -208,8 +206,6 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
         argv += ["-device", f"{_DISKS[arch].format(place)},drive={name}"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join([*_QEMU[arch], *command_line(what)])]
-    if what.clocked:
-        argv += cost.clock()
     if out == "serial":
         argv += ["-serial", f"file:{folder / 'results'}"]
     if what.counts:

@@ -3,8 +3,8 @@
     timed     as his: a reboot, /proc/buddyinfo, the run stage, /proc/buddyinfo again, five times. The files are made before the first look.
               Kept are sysbench's time and bandwidth of the run stage, free blocks by zone and order before and after it, and the fallback
               events during it. Kernels are booted in turn, so whatever slows this machine for a while slows all of them.
-    clocked   the same once on one CPU whose clock counts instructions (QEMU's -icount), so that sysbench's own time is exact.
-    counted   what the kernel executes for its allocator (kernels/cost.py), on one CPU, with the work of a quick run.
+    counted   the same once on one CPU whose clock counts instructions (kernels/cost.py), so that sysbench's own time is exact; and what the
+              kernel executes for its allocator.
     used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every second one is removed.
 
 His figures share their runs: one condition (a system and a mode) has time, consumption, and fragments. So a condition is run once, by the
@@ -29,6 +29,7 @@ from .work import Work
 
 Boot = dict[str, Any]
 Boots = dict[str, list[Boot]]  # by allocator
+Counts = dict[str, dict[str, float]]
 
 STOCK = ("slab", "slub", "slob")
 OURS = ("slabyard:yard", "slabyard:slqb")
@@ -44,20 +45,23 @@ SMALL_NORMAL_MB = (64, 128, 512)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: MB that memory moves, requests of fileio, repetitions."""
+    """How much is run: MB that memory moves, requests of fileio, repetitions of timed boots, of those on used memory; our policies that
+    are timed too, and all that are counted."""
 
     moved_mb: int
     requests: int
     repetitions: int
-    allocators: tuple[str, ...]
+    used_repetitions: int
+    timed: tuple[str, ...]
+    ours: tuple[str, ...]
 
     def of(self, mode: str) -> float:
         """By how much his work is divided."""
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, THEIR_REQUESTS, 5, (*STOCK, *OURS))
-QUICK = Scale(75, 1000, 2, (*STOCK, OURS[0]))
+FULL = Scale(600, THEIR_REQUESTS, 5, 3, OURS[:1], OURS)
+QUICK = Scale(75, 1000, 1, 1, (), OURS[:1])
 
 
 def scale(work: Work) -> Scale:
@@ -141,36 +145,27 @@ def condition(work: Work, system: str, mode: str) -> Boots:
     return _shared(work, f"{system} {mode}", lambda: _timed(work, system, mode))
 
 
-def clocked(work: Work, system: str, mode: str) -> dict[str, float]:
-    """Seconds of the run stage by a clock that counts instructions, by allocator."""
+def counted(work: Work, system: str, mode: str) -> Counts:
+    """Of one CPU, by allocator: seconds of the run stage by a clock that counts instructions; calls, and what they take of the kernel's
+    instructions."""
     chosen = scale(work)
     one = dataclasses.replace(HARDWARE[system], cpus=1)
 
-    def boot(spec: str) -> float:
-        done = run.once(dataclasses.replace(_plan(chosen, system, mode, spec), hardware=one, clocked=True))
-        return sysbench.stage(done.texts["output"]).seconds
-
-    def measure() -> dict[str, float]:
-        return {spec: work.once(f"{system} {mode}, {spec}, clocked", partial(boot, spec)) for spec in chosen.allocators}
-
-    return _shared(work, f"{system} {mode} clocked", measure)
-
-
-def counted(work: Work, system: str, mode: str) -> dict[str, dict[str, float]]:
-    """By allocator: calls, and what they take of the kernel's instructions."""
-    chosen = STOCK if work.quick else scale(work).allocators
-    one = dataclasses.replace(HARDWARE[system], memory=512 << 20, cpus=1)
-
     def boot(spec: str) -> dict[str, float]:
-        found = run.count(_plan(QUICK, system, mode, spec), one).cost
-        assert found is not None
-        mine = found["instructions"] * found["operations"]
-        return {"calls": found["operations"], "instructions": round(mine), "kernel": found["kernel"]["instructions"]}
+        done = run.count(_plan(chosen, system, mode, spec), one)
+        assert done.cost is not None
+        return {
+            "seconds": sysbench.stage(done.texts.get("output", "")).seconds,
+            "calls": done.cost["operations"],
+            "instructions": round(done.cost["instructions"] * done.cost["operations"]),
+            "kernel": done.cost["kernel"]["instructions"],
+        }
 
-    def measure() -> dict[str, dict[str, float]]:
-        return {spec: work.once(f"{system} {mode}, {spec}, counted", partial(boot, spec)) for spec in chosen}
+    def measure() -> Counts:
+        return {spec: work.once(f"{system} {mode}, {spec}, counted", partial(boot, spec)) for spec in (*STOCK, *chosen.ours)}
 
-    return _shared(work, f"{system} {mode} counted", measure)
+    found: Counts = _shared(work, f"{system} {mode} counted", measure)
+    return found
 
 
 def small_normal(work: Work) -> dict[str, dict[str, float]]:
@@ -192,9 +187,9 @@ def used_memory(work: Work) -> Boots:
 
 def _timed(work: Work, system: str, mode: str, hardware: machine.Hardware | None = None, used: bool = False) -> Boots:
     chosen = scale(work)
-    found: Boots = {spec: [] for spec in chosen.allocators}
+    found: Boots = {spec: [] for spec in (*STOCK, *chosen.timed)}
     plans = {spec: _plan(chosen, system, mode, spec, hardware, used) for spec in found}
-    for turn in range(chosen.repetitions):
+    for turn in range(chosen.used_repetitions if used else chosen.repetitions):
         for spec, boots in found.items():
             name = f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}"
             boots.append(work.once(name, partial(_boot, plans[spec])))
