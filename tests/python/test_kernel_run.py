@@ -393,7 +393,7 @@ def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pyt
     counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
     monkeypatch.setattr(cost, "qemu_version", lambda arch: "7.2.22")
     group = cost.group
-    monkeypatch.setattr(cost, "group", lambda text, names, cpus: group(counts, names, cpus))
+    monkeypatch.setattr(cost, "group", lambda text, names, cpus, arch: group(counts, names, cpus, arch))
     monkeypatch.setattr(cost.Symbols, "of", lambda text, kind: cost.Symbols(["[unknown]", "kfree"], ""))
     found = compare.compare([plan], 1, 0, Progress(2), plan.hardware)
     assert found[0]["cost"]["operations"] == 4 and len(found[0]["kernel"]["trouble"]) == 2
