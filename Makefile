@@ -75,7 +75,8 @@ venv: $(VENV)/.slabyard
 # shells complete it by. Builds in INSTALL_BUILD, and writes nothing elsewhere but what is installed. A script of an environment names
 # its Python by path; under DESTDIR that is where it will be.
 ROOT = $(DESTDIR)$(abspath $(PREFIX))
-INSTALL_PIP = '$(ROOT)/lib/slabyard/bin/python' -m pip --disable-pip-version-check -q install
+# Without DESTDIR, which pip's CMake would obey as well.
+INSTALL_PIP = env -u DESTDIR '$(ROOT)/lib/slabyard/bin/python' -m pip --disable-pip-version-check -q install
 install_completion = mkdir -p '$(dir $(ROOT)/share/$2)' && '$(ROOT)/bin/slabyard' completion $1 >'$(ROOT)/share/$2'
 
 define check_prefix

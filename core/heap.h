@@ -66,6 +66,7 @@ struct sy_heap {
 	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */
 	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
+	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */

@@ -291,6 +291,8 @@ unsigned sy_alloc_bulk(struct sy_cache *cache, unsigned flags, unsigned count, v
 		done++;
 	if (cache->heap->threads)
 		sy__here_leave(cache->heap);
+	while (done < count && flags & SY_KM_SLEEP && (objects[done] = sy__here_failed(cache, flags)))
+		done++;
 	return done;
 }
 

@@ -11,6 +11,7 @@
  * In a caller's buffer there are no per-CPU lists: their heads alone would fill a small buffer.
  */
 #include "core/types.h"
+#include "wait.h"
 
 #include <stdio.h>
 #include <sys/sysinfo.h>
@@ -168,8 +169,12 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;
 	heap = open_where_it_fits(&config, options, &had_pages);
-	if (heap)
+	if (heap) {
+		heap->wait_ns = options->wait_ns;
+		heap->on_failure = sy__wait_kmalloc;
+		heap->on_cache_failure = sy__wait_cache_alloc;
 		return heap;
+	}
 	if (had_pages)
 		return refuse(error,
 		              "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");

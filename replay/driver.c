@@ -50,8 +50,13 @@ static uint64_t trace_clock(void)
 void driver_tick(struct driver *driver, uint64_t time)
 {
 	trace_time = time;
-	if (driver->heap)
-		sy_heap_tick(driver->heap);
+	if (!driver->heap)
+		return;
+	sy_heap_tick(driver->heap);
+	if (driver->ask_ns && time >= driver->next_ask) {
+		driver->next_ask = time + driver->ask_ns;
+		sy_lab_ask(driver->heap);
+	}
 }
 
 /* ---- Pages of the environment --------------------------------------------------------------------------------- */
@@ -321,7 +326,7 @@ static void look_before_malloc(struct driver *driver)
 bool driver_create(struct driver *driver, const struct scratch *scratch, const struct spec *spec,
                    const struct driver_options *options, struct fault *fault)
 {
-	*driver = (struct driver){ .scratch = scratch, .spec = spec, .span_ns = scratch->run->span_ns };
+	*driver = (struct driver){ .scratch = scratch, .spec = spec, .span_ns = scratch->run->span_ns, .ask_ns = options->ask_ns };
 	if (scratch->event_count && scratch->events[scratch->event_count - 1].time_ns > driver->span_ns)
 		driver->span_ns = scratch->events[scratch->event_count - 1].time_ns;
 	trace_time = 0;

@@ -41,11 +41,13 @@ struct driver {
 	uint64_t memory_pages; /* simulated */
 	uint64_t pages_before; /* that this process had when a malloc had served nothing; 0: unknown, or no malloc */
 	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
+	uint64_t ask_ns, next_ask; /* of the trace's time: between two askings for memory, 0: none; when the next one is due */
 };
 
 /* Options that the command line may give beside the allocator. */
 struct driver_options {
 	uint64_t memory; /* bytes of simulated memory where the trace has no zones; 0: the default */
+	uint64_t ask_ns; /* the heap is asked for memory whenever so much of the trace's time has passed; 0: never */
 	void (*log)(void *, const char *event, const uint64_t *values, unsigned count); /* of the policy; or NULL */
 	void *log_context;
 };

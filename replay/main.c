@@ -2,7 +2,7 @@
  * slabyard-replay: runs a trace against one allocator, and says what it can of allocators without a trace.
  *
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost [--points N] [--log FILE]
- *                   [--memory BYTES] [--allow-failures]
+ *                   [--memory BYTES] [--ask-every NS] [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
  *   slabyard-replay --scratch FILE --mode settings [--memory BYTES] [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
@@ -21,6 +21,7 @@
  * Everything is computed before anything is printed. So standard output has whole results or nothing; a full disk is noticed. Exit
  * status: 0 done; 2 wrong usage or input, with one line on standard error.
  *
+ * --ask-every has the heap asked for memory again and again, by the trace's time, as on a machine that is short of memory all along.
  * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
  * --check prints nothing if there is such an allocator with such tunables.
  */
@@ -39,7 +40,7 @@
 #define DEFAULT_POINTS 256
 
 struct arguments {
-	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log, *layout, *kernel_log, *records, *nodes;
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *ask_every, *cpus, *log, *layout, *kernel_log, *records, *nodes;
 	bool list, limits, geometry, check, allow_failures, help;
 	char *const *operands;
 	int operand_count;
@@ -56,6 +57,7 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 		{ "--proc", &arguments->proc, NULL },
 		{ "--points", &arguments->points, NULL },
 		{ "--memory", &arguments->memory, NULL },
+		{ "--ask-every", &arguments->ask_every, NULL },
 		{ "--cpus", &arguments->cpus, NULL },
 		{ "--log", &arguments->log, NULL },
 		{ "--layout", &arguments->layout, NULL },
@@ -89,7 +91,7 @@ static bool print_help(void)
 
 	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost|serve [--points N]\n"
-	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
+	     "                [--log FILE] [--memory BYTES] [--ask-every NS] [--allow-failures]\n"
 	     "slabyard-replay --scratch FILE --mode settings\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
@@ -187,7 +189,8 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 		return refuse(fault, "--log goes with --mode exact");
 	if (!option_number("--points", arguments->points, LEAST_POINTS, MOST_POINTS, &points, fault) ||
 	    !option_number("--memory", arguments->memory, (uint64_t)1 << (SY_MAX_ORDER + SY_PAGE_SHIFT), (uint64_t)1 << 46,
-	                 &options->driver.memory, fault))
+	                 &options->driver.memory, fault) ||
+	    !option_number("--ask-every", arguments->ask_every, 0, UINT64_MAX, &options->driver.ask_ns, fault))
 		return false;
 	options->points = (unsigned)points;
 	options->allow_failures = arguments->allow_failures;

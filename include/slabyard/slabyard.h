@@ -47,8 +47,9 @@ enum sy_flags {
 	SY_DMA32 = 1u << 6,       /* from zone DMA32 or below (__GFP_DMA32) */
 	SY_THISNODE = 1u << 7,    /* the requested node or none (__GFP_THISNODE) */
 	SY_NO_RECLAIM = 1u << 8,  /* fail rather than ask heaps to give memory back */
-	/* Bonwick 1994, section 2.3: whether the caller can wait until memory is there. */
-	SY_KM_SLEEP = 0,
+	/* Bonwick 1994, section 2.3: whether the caller can wait until memory is there. With neither, caches that can spare memory
+	 * give it back, and nobody waits. */
+	SY_KM_SLEEP = 1u << 9,    /* without memory, wait until another thread frees some: see "Waiting for memory" */
 	SY_KM_NOSLEEP = SY_NO_RECLAIM,
 };
 
@@ -303,6 +304,7 @@ struct sy_heap_counters {
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads */
 	size_t slow_frees;       /* frees that left the fast path; the same */
 	size_t large_live_bytes; /* bytes asked for in large allocations that live now; heaps of threads don't count them here */
+	size_t waiting;          /* requests that wait for memory now (SY_KM_SLEEP) */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 
@@ -431,6 +433,7 @@ struct sy_heap_options {
 	bool keep;          /* free memory goes back to the operating system only by sy_heap_trim */
 	uint64_t decay_ns;  /* nanoseconds after which free memory goes back by itself; 0: a tenth of a second */
 	uint64_t grace_ns;  /* length of an RCU grace period in nanoseconds; 0: until the next tick; UINT64_MAX: for ever */
+	uint64_t wait_ns;   /* nanoseconds that a request with SY_KM_SLEEP waits at most; 0: a minute; UINT64_MAX: until it is served */
 	struct sy_sizing sizing; /* how general allocation rounds */
 };
 
@@ -463,6 +466,20 @@ void *sy_alloc(struct sy_cache *, unsigned flags);
 void sy_free(struct sy_cache *, void *object);
 void *sy_malloc(struct sy_heap *, size_t size, unsigned flags);
 void sy_mfree(struct sy_heap *, void *object);
+
+/*
+ * Waiting for memory. With SY_KM_SLEEP, sy_alloc, sy_malloc and sy_alloc_bulk on a heap of sy_heap_open wait when the heap has no
+ * memory, until another thread frees what serves them. They look at least every hundredth of a second, so no free can be missed; a
+ * free costs what it costs. They return NULL
+ *
+ *   after sy_heap_options.wait_ns, as nobody can tell threads that all wait for each other from those that free later;
+ *   at once in a process with a single thread, if the C library knows that (glibc 2.32), and if no heap could ever serve the
+ *   request (more than the largest block, or than sizing.most); in constructors and destructors; and on heaps whose calls have
+ *   slots, which one thread may drive alone.
+ *
+ * Whoever waits must hold nothing that the other threads need in order to free. What a policy keeps for the thread that freed it
+ * serves others only when its slab is empty, or when that thread ends.
+ */
 
 /* Many objects in one call. Returns how many there was memory for: objects[0] and so on. The free ignores NULLs. */
 unsigned sy_alloc_bulk(struct sy_cache *, unsigned flags, unsigned count, void **objects);

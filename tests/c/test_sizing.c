@@ -17,7 +17,7 @@
 #define MOST_OBJECTS 4000u
 
 static const char *const more_specs[] = { "svr4:pool_order=0", "svr4:pool_order=5", "sunos4:chunk_order=0", "sunos4:fit=better",
-	                                  "bonwick:percpu=8", "bonwick:magazine=on", "slob:fit=best", "slub:classes=fine" };
+	                                  "sunos4:keep=on", "bonwick:percpu=8", "bonwick:magazine=on", "slob:fit=best", "slub:classes=fine" };
 
 static struct sy_heap *open_aligned(const char *spec, uint32_t align)
 {

@@ -13,8 +13,8 @@
 
 #define MANY 1024
 
-/* With a high-water mark and batches of so many objects; 0: by default. */
-static struct world make(unsigned slots, unsigned nodes, int64_t hiwater, int64_t batch)
+/* With a high-water mark and batches of so many objects (0: by default), and rlists that are `mixed` (1) or of one owner. */
+static struct world make_mixed(unsigned slots, unsigned nodes, int64_t hiwater, int64_t batch, int64_t mixed)
 {
 	struct sy_heap_config config = config_of("slqb", slots, nodes);
 
@@ -23,7 +23,13 @@ static struct world make(unsigned slots, unsigned nodes, int64_t hiwater, int64_
 		config.tunables[SLQB_HIWATER] = hiwater;
 		config.tunables[SLQB_FREEBATCH] = batch;
 	}
+	config.tunables[SLQB_RLIST] = mixed;
 	return make_large(&config);
+}
+
+static struct world make(unsigned slots, unsigned nodes, int64_t hiwater, int64_t batch)
+{
+	return make_mixed(slots, nodes, hiwater, batch, 0);
 }
 
 static struct sy__slqb_slot *slot_of(struct sy_cache *cache, unsigned slot)
@@ -291,6 +297,34 @@ static void test_an_rlist_is_for_one_owner(void)
 	end(&world);
 }
 
+/* With rlist=mixed it gathers what it sends, whosever it is; then each object goes to its owner. */
+static void test_a_mixed_rlist_is_for_all_owners(void)
+{
+	struct world world = make_mixed(3, 1, 0, 4, 1);
+	struct sy_cache *cache = cache_of(&world, 512, 0, 0);
+	void *first[4], *second[4];
+
+	take_all(cache, 0, first, 4);
+	take_all(cache, 1, second, 4);
+	sy_cache_free(cache, 2, first[0]);
+	sy_cache_free(cache, 2, first[1]);
+	sy_cache_free(cache, 2, second[0]);
+	check(&world);
+	CHECK_EQUAL(slot_of(cache, 2)->rlist.count, 3);
+	CHECK_EQUAL(list_of(cache, 0)->remote_free.count, 0);
+	sy_cache_free(cache, 2, first[2]);
+	check(&world);
+	CHECK_EQUAL(slot_of(cache, 2)->rlist.count, 0);
+	CHECK_EQUAL(list_of(cache, 0)->remote_free.count, 3);
+	CHECK_EQUAL(list_of(cache, 1)->remote_free.count, 1);
+	CHECK(list_of(cache, 0)->remote_free.first == first[0] && list_of(cache, 0)->remote_free.last == first[2]);
+	sy_cache_free(cache, 2, second[1]);
+	cache->policy->drain(world.heap, 2);
+	CHECK_EQUAL(list_of(cache, 1)->remote_free.count, 2);
+	check(&world);
+	end(&world);
+}
+
 static void test_shrink_brings_everything_home(void)
 {
 	struct world world = make(3, 1, 1000, 100);
@@ -446,9 +480,9 @@ static void test_idle_queues_are_trimmed(void)
 /* ---- Everything at once --------------------------------------------------------------------------------------- */
 
 /* Phases of growth and of decay, with seconds passing. */
-static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, int64_t hiwater, int64_t batch)
+static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, int64_t hiwater, int64_t batch, int64_t mixed)
 {
-	struct world world = make(slots, nodes, hiwater, batch);
+	struct world world = make_mixed(slots, nodes, hiwater, batch, mixed);
 	struct sy_cache *caches[RANDOM_CACHES];
 
 	random_program(&world, caches, seed);
@@ -478,6 +512,7 @@ int main(void)
 	test_objects_freed_elsewhere_come_back_in_batches();
 	test_few_objects_from_elsewhere_wait();
 	test_an_rlist_is_for_one_owner();
+	test_a_mixed_rlist_is_for_all_owners();
 	test_shrink_brings_everything_home();
 	test_objects_of_another_node_leave_at_once();
 	test_a_node_owns_what_is_asked_for_from_elsewhere();
@@ -485,10 +520,11 @@ int main(void)
 	test_default_thresholds();
 	test_geometry();
 	test_idle_queues_are_trimmed();
-	test_random_programs(1, 1, 1, 0, 0);
-	test_random_programs(4, 1, 2, 0, 0);
-	test_random_programs(8, 3, 3, 20, 5);
-	test_random_programs(3, 2, 4, 0, 1);
-	test_random_programs(4, 2, 5, 100, 30);
+	test_random_programs(1, 1, 1, 0, 0, 0);
+	test_random_programs(4, 1, 2, 0, 0, 0);
+	test_random_programs(8, 3, 3, 20, 5, 0);
+	test_random_programs(3, 2, 4, 0, 1, 0);
+	test_random_programs(4, 2, 5, 100, 30, 0);
+	test_random_programs(8, 3, 6, 20, 5, 1);
 	return check_result();
 }

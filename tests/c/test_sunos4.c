@@ -315,6 +315,25 @@ static void test_chunks_are_not_joined(void)
 	}
 }
 
+/* With keep=on a chunk that is wholly free stays, and serves the next request. */
+static void test_a_chunk_that_is_kept(void)
+{
+	struct sy_pages_config machine = machine_of(1, 1, WORLD_PAGES);
+	struct sy_heap_config config = config_of("sunos4", 1, 1);
+	struct world world;
+	void *object;
+
+	config.tunables[2] = 1;
+	world = make_on(&machine, &config);
+	object = kget(&world, 100);
+	kput(&world, object);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 4);
+	CHECK_EQUAL(sy_heap_shrink(world.heap), 0);
+	check_tree(&world, "(0:16384)");
+	CHECK(kget(&world, 8000) == object);
+	end(&world);
+}
+
 /* Free blocks that get larger with their address: the tree is a list, as deep as it has blocks. */
 static void test_a_tree_as_deep_as_it_can_be(void)
 {
@@ -373,6 +392,7 @@ int main(void)
 	test_alignment_looks_at_the_next_blocks();
 	test_chunks();
 	test_chunks_are_not_joined();
+	test_a_chunk_that_is_kept();
 	test_smaller_pools_where_memory_has_crumbled("sunos4", LEFTMOST, 2);
 	test_a_tree_as_deep_as_it_can_be();
 	test_the_check_finds_damage();

@@ -268,9 +268,7 @@ def tunables(policy: str) -> tuple[Tunable, ...]:
     lib = library()
     found: list[Tunable] = []
     name, default, low, high = ctypes.c_char_p(), ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
-    while lib.sy_conformance_tunable(
-        lib.sy_policy_find(policy.encode()), len(found), name, default, low, high
-    ):
+    while lib.sy_conformance_tunable(lib.sy_policy_find(policy.encode()), len(found), name, default, low, high):
         assert name.value is not None
         computed = default.value == -(1 << 63)
         found.append(Tunable(name.value.decode(), None if computed else default.value, low.value, high.value))
@@ -312,9 +310,7 @@ def run(policy: str, config: Config, program: Sequence[Op]) -> Result:
     for index, tunable in enumerate(tunables(policy)):
         if tunable.name in config.tunables:
             raw.tunables[index] = config.tunables[tunable.name]
-    ops = (_Op * len(program))(
-        *[_Op(op.kind, op.slot, op.heap, op.node, op.flags, op.a, op.b) for op in program]
-    )
+    ops = (_Op * len(program))(*[_Op(op.kind, op.slot, op.heap, op.node, op.flags, op.a, op.b) for op in program])
     result = _Result()
     lib.sy_conformance_run_guarded(handle, raw, ops, len(program), result)
     return Result(

@@ -71,8 +71,15 @@ class PackageTest:
         stage = self.work / "stage"
         shutil.rmtree(stage, ignore_errors=True)
         self.run(
-            [self.make, "-C", str(self.source), "install-library", "PREFIX=/opt/slabyard", f"DESTDIR={stage}",
-             f"INSTALL_BUILD={self.work}/build"],
+            [
+                self.make,
+                "-C",
+                str(self.source),
+                "install-library",
+                "PREFIX=/opt/slabyard",
+                f"DESTDIR={stage}",
+                f"INSTALL_BUILD={self.work}/build",
+            ],
             {"CC": self.cc},
         )
         (stage / "opt/slabyard").rename(self.prefix)

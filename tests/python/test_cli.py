@@ -483,9 +483,7 @@ def test_other_signals_tidy_up_too(number: signal.Signals, tmp_path: Path) -> No
     def not_ignored() -> None:  # as nohup has SIGHUP
         signal.signal(number, signal.SIG_DFL)
 
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, preexec_fn=not_ignored
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, preexec_fn=not_ignored) as process:
         assert process.stderr and "replaying" in process.stderr.readline()
         time.sleep(0.5)
         process.send_signal(number)

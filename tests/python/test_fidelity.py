@@ -92,14 +92,27 @@ def test_pages_of_every_cache_are_the_kernels(boots: dict[tuple[str, str], Boot]
     assert sum(apart.values()) <= 0.02 * sum(real.values())
 
 
-def test_the_order_of_bonwicks_table(boots: dict[tuple[str, str], Boot]) -> None:
-    """Section 5.2: after boot SunOS 4.1.3 wastes least, then the slab allocator, then the two that round to powers of two."""
+def wasted(boots: dict[tuple[str, str], Boot], column: int) -> dict[str, int]:
+    """A column of the table, by allocator."""
     rows = [line.split("|") for line in fidelity.waste(list(boots.values())).splitlines()[2:]]
-    booted = {row[1].strip(" `"): int(row[3].strip(" %")) for row in rows}
+    return {row[1].strip(" `"): int(row[column].strip(" %")) for row in rows}
+
+
+def test_the_order_after_boot_is_bonwicks(boots: dict[tuple[str, str], Boot]) -> None:
+    """Section 5.2: SunOS 4.1.3 wastes least, then the slab allocator, then the two that round to powers of two."""
+    booted = wasted(boots, 3)
     assert booted["sunos4"] < booted["bonwick"] < min(booted["bsd44"], booted["svr4"])
     assert abs(booted["bsd44"] - booted["svr4"]) <= 3
-    asked = {row[1].strip(" `"): int(row[7].strip(" %")) for row in rows}
-    assert asked["sunos4"] < asked["bonwick"] < asked["svr4"] < asked["bsd44"]
+
+
+def test_the_order_after_a_spike_is_not_bonwicks(boots: dict[tuple[str, str], Boot]) -> None:
+    """In his table the slab allocator wastes less than SunOS 4.1.3 from the spike on (13 for 19%). On a fresh machine with memory to
+    spare it is the other way round, whether memory is asked back or not; `slabyard study bonwick` looks for what makes the difference.
+    The two that round to powers of two waste most, as in his table."""
+    peak, after, asked = (wasted(boots, column) for column in (5, 6, 7))
+    for figures in (peak, after, asked):
+        assert figures["sunos4"] < figures["bonwick"] < min(figures["bsd44"], figures["svr4"])
+    assert asked["svr4"] < asked["bsd44"]
 
 
 def test_slqb_holds_most_and_slob_least(boots: dict[tuple[str, str], Boot]) -> None:

@@ -26,8 +26,7 @@ def test_the_frontier_is_who_is_beaten_by_nobody() -> None:
     found = section(record("a", 10, 90), record("b", 20, 50), record("c", 30, 60), record("d", 40, 40), record("e", 10, 95))
     assert [mark.name for mark in frontier.frontier(frontier.marks(found))] == ["a", "b", "d"]
     assert frontier.sentence(found) == (
-        "a grows least (40 KiB, 90.0 ns an operation), d costs least (160 KiB, 40.0 ns); between them b. "
-        "The other 2 are beaten in both."
+        "a grows least (40 KiB, 90.0 ns an operation), d costs least (160 KiB, 40.0 ns); between them b. The other 2 are beaten in both."
     )
 
 

@@ -10,11 +10,17 @@ from pathlib import Path
 import pytest
 
 from slabyard.base.errors import UserError
-from slabyard.kernels import cost, kinds, tools
+from slabyard.kernels import cost, flame, kinds, tools
 
 GUEST = Path(__file__).parents[1] / "kernel" / "counted_guest.S"
 BASE, TURNS = 0xFFFFFFFF80000000, 10
 SLUB = kinds.KINDS["slub"]
+_SLOW = ("serve", "kmem_cache_alloc", "___slab_alloc")
+STACKS = {
+    ("serve",): 6, ("serve", "_raw_spin_lock"): 2, ("serve", "kfree_later"): 1, ("serve", "kfree"): 5,
+    _SLOW[:2]: 4, (*_SLOW[:2], "asm_exc_test"): 2, _SLOW: 3, (*_SLOW, "kfree"): 5,
+    (*_SLOW, "__alloc_pages"): 3, (*_SLOW, "__alloc_pages", "_raw_spin_lock"): 2,
+}  # fmt: skip
 needs_qemu = pytest.mark.skipif(
     any(shutil.which(tool) is None for tool in ("qemu-system-x86_64", "gcc", "ld", "objcopy", "nm")), reason="needs QEMU, gcc and binutils"
 )
@@ -40,10 +46,10 @@ def make_guest(folder: Path) -> tuple[Path, str]:
     return folder / "guest.img", "\n".join([*sorted(lines), f"{BASE + end:x} D _end"])
 
 
-def count(folder: Path, image: Path, kernel_map: str) -> dict[str, object]:
+def count(folder: Path, image: Path, kernel_map: str, turn: int = 0) -> dict[str, object]:
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-m", "16M", "-nodefaults"]
     argv += ["-display", "none", "-device", "isa-debug-exit,iobase=0xf4"]
-    argv += ["-drive", f"file={image},format=raw", *cost.options(folder, kernel_map, SLUB)]
+    argv += ["-drive", f"file={image},format=raw", *cost.options(folder, kernel_map, SLUB, 1, turn)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode & 1 and done.stderr == "", done.stderr
     return cost.group((folder / "counts").read_text(), cost.Symbols.of(kernel_map, SLUB).names)
@@ -69,6 +75,15 @@ def test_every_instruction_of_a_guest_counts_for_its_part(tmp_path: Path) -> Non
     }
     assert 0 < found["kernel"]["ll_misses"] == found["kernel"]["l1_misses"] < 16, "each line is missed once"
     assert found == count(tmp_path, image, kernel_map)
+
+
+@needs_qemu
+def test_every_instruction_of_a_guest_counts_for_its_stack(tmp_path: Path) -> None:
+    image, kernel_map = make_guest(tmp_path)
+    found = count(tmp_path, image, kernel_map, turn=50)
+    profile = flame.name_nodes((tmp_path / "stacks").read_text(), cost.Symbols.of(kernel_map, SLUB).names)
+    assert profile.samples == found["kernel"]["instructions"] == (22 + 11) * TURNS and profile.of_programs > TURNS
+    assert {stack: executed // TURNS for stack, executed in profile.stacks.items()} == STACKS
 
 
 @needs_qemu

@@ -67,7 +67,7 @@ def test_an_archive_is_what_cpio_reads(tmp_path: Path) -> None:
 def test_the_job_is_a_script_that_a_shell_reads() -> None:
     job = workloads.Job("x", ["sh", "-c", "echo 'a b' $HOME"], workloads.Workload("x", "", "", prepare="mkdir /mnt/x"))
     text = guest.script(job, {"OUT": "hostfs", "HOST": "/tmp/with blank", "PERIOD": "20"})
-    shell = f"{text}\nmeasure() {{ for word; do echo \"[$word]\"; done; }}\n".replace("/slabyard/measure", "measure")
+    shell = f'{text}\nmeasure() {{ for word; do echo "[$word]"; done; }}\n'.replace("/slabyard/measure", "measure")
     done = subprocess.run(["sh", "-c", f"{shell}\nload; echo $HOST"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[20]", "[sh]", "[-c]", "[echo 'a b' $HOME]", "/tmp/with blank"]
 
@@ -109,12 +109,14 @@ def test_measure_measures(tmp_path: Path) -> None:
 
 @needs_gcc
 @needs_busybox
-@pytest.mark.parametrize("name", ["boot", "spike"])
+@pytest.mark.parametrize("name", ["boot", "spike", "kenbus"])
 def test_a_guest_has_what_its_workload_needs(name: str) -> None:
     packed = gzip.decompress(guest.archive(workloads.parse(name), {"OUT": "disk"}))
     for part in (b"slabyard/measure\0", b"init\0", b"bin/busybox\0", b"dev/console\0"):
         assert part in packed
     assert (b"slabyard/spike\0" in packed) is (name == "spike")
+    for part in (b"slabyard/kenbus\0", b"slabyard/project\0", b"usr/bin/as\0"):
+        assert (part in packed) is (name == "kenbus")
 
 
 def test_workloads_named_twice() -> None:
@@ -125,10 +127,11 @@ def test_workloads_named_twice() -> None:
 def test_workloads_and_commands() -> None:
     assert workloads.parse("sh -c 'exit 0'").command == ["sh", "-c", "exit 0"]
     both = workloads.parse("spike+tar")
-    assert both.name == "spike+tar" and both.command[:2] == ["sh", "-c"] and both.command[2].startswith("/slabyard/spike 1 && sh -c '")
+    assert both.name == "spike+tar" and both.command[:2] == ["sh", "-c"]
+    assert both.command[2].startswith("/slabyard/spike 1 && sh /slabyard/mark spike && sh -c '")
     assert both.workload.spike and both.workload.prepare == "true && " + workloads.WORKLOADS["tar"].prepare
     everything = shlex.split(workloads.WORKLOADS["all"].command)
-    assert everything[:2] == ["sh", "-c"] and "-exec file '{}' ';' && sh -c 'sysbench" in everything[2]
+    assert everything[:2] == ["sh", "-c"] and "-exec file '{}' ';' && sh /slabyard/mark find && sh -c 'sysbench" in everything[2]
     with pytest.raises(UserError, match="neither a workload nor a program no-such-thing"):
         workloads.parse("no-such-thing -x")
     with pytest.raises(UserError, match="no closing quotation"):
@@ -272,9 +275,7 @@ def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypa
     assert "-icount" in one and "virtio-blk-device" not in one and one.count("-serial") == 1
 
 
-def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
-    tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_boot_that_counts_depends_on_nothing_of_this_machine(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
     plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
@@ -515,7 +516,8 @@ def test_stacks_are_those_of_the_workload_in_the_kernel() -> None:
     }
     assert (profile.samples, profile.of_programs) == (3, 1)
     third = pytest.approx(1 / 3)
-    assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, "free_slow": 0}
+    none = {"free_slow": 0, "alloc_waits": 0, "free_waits": 0}
+    assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, **none}
     assert stacks.folded(profile.stacks).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
     assert flame.own(profile)[0] == ("kfree", 1, 1)
 

@@ -215,9 +215,7 @@ def test_overlapping_intervals_tie_as_in_a_race() -> None:
     table = ranks.rank_table(compared)
     assert [ranks["time"] for ranks in table.values()] == [1, 1, 3, None]
     assert len(table) == 4
-    assert ranks.sentence(compared).startswith(
-        "a and b tie for fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)"
-    )
+    assert ranks.sentence(compared).startswith("a and b tie for fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)")
 
 
 def test_memory_is_ranked_by_growth_and_ties_within_one_percent() -> None:

@@ -20,7 +20,19 @@ from slabyard.report import concurrency
 from slabyard.base.table import render
 
 WORKLOADS = (
-    "hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "collect", "hackbench", "scratch", "ageing", "together", "scattered",
+    "hot",
+    "lifo",
+    "fifo",
+    "shuffled",
+    "exchange",
+    "larson",
+    "pipe",
+    "collect",
+    "hackbench",
+    "scratch",
+    "ageing",
+    "together",
+    "scattered",
     "collapse",
 )
 FEW = {"hackbench": "40", "ageing": "20000"}

@@ -124,7 +124,7 @@ static bool visit(void *context, struct sy_page *page)
 
 /* ---- Lists ---------------------------------------------------------------------------------------------------- */
 
-/* Whether a chain is so long and holds only objects of the cache, of slabs of `owner`, or (NULL) of the node. */
+/* Whether a chain is so long and holds only objects of the cache, of slabs of `owner` (NULL: of any) on the node (or SY_ANY_NODE). */
 static bool holds(const struct sy__slqb_cache *cache, void *first, uint32_t count, const struct sy__slqb_list *owner,
                   int node)
 {
@@ -137,9 +137,9 @@ static bool holds(const struct sy__slqb_cache *cache, void *first, uint32_t coun
 		if (++found > count || !page || !sy__page_is_slab(page))
 			return false;
 		slab = sy__slqb_slab(page);
-		if (slab->list->cache != cache || slab->waiting || sy__page_node(page) != node || !is_object_of(cache, page, at))
+		if (slab->list->cache != cache || slab->waiting || !is_object_of(cache, page, at))
 			return false;
-		if (owner && slab->list != owner)
+		if ((node != SY_ANY_NODE && sy__page_node(page) != node) || (owner && slab->list != owner))
 			return false;
 	}
 	return found == count;
@@ -172,13 +172,20 @@ static const char *check_list(const struct sy__slqb_cache *cache, struct sy__slq
 	return check_partial(cache, list);
 }
 
+static bool rlist_is_sound(const struct sy__slqb_cache *cache, const struct sy__slqb_slot *own)
+{
+	const struct sy__slqb_list *to = own->rlist.count && !cache->rlist_mixed ? own->rlist_to : NULL;
+
+	return holds(cache, own->rlist.first, own->rlist.count, to, to ? to->node : SY_ANY_NODE);
+}
+
 static const char *check_slot(const struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
 {
 	if (!sy__slqb_started(own))
 		return own->list.count || own->rlist.count ? "slqb: a slot that never used the cache has something of it" : NULL;
 	if (own->rlist.count >= cache->freebatch)
 		return "slqb: an rlist was not sent though it is a batch";
-	if (own->rlist.count && !holds(cache, own->rlist.first, own->rlist.count, own->rlist_to, own->rlist_to->node))
+	if (!rlist_is_sound(cache, own))
 		return "slqb: an rlist holds what is no object of its owner's slabs, or not as many as counted";
 	return check_list(cache, &own->list);
 }

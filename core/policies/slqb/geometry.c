@@ -145,6 +145,7 @@ bool sy__slqb_cache_init(struct sy_cache *cache)
 	slqb->freebatch = threshold(tunables[SLQB_FREEBATCH], default_freebatch(cache->size));
 	slqb->flushbatch = threshold(tunables[SLQB_FLUSHBATCH], slqb->freebatch);
 	slqb->remote_free_check = threshold(tunables[SLQB_REMOTE_FREE_CHECK], slqb->freebatch);
+	slqb->rlist_mixed = tunables[SLQB_RLIST];
 	slqb->page_flags = sy__page_flags(cache->flags);
 	slqb->hiwater = threshold(tunables[SLQB_HIWATER], BATCHES * slqb->freebatch);
 	return make_state(slqb);

@@ -104,23 +104,56 @@ static void append(const struct sy__slqb_cache *cache, struct sy__slqb_chain *to
 	to->count += from->count;
 }
 
-/* Sends the slot's rlist to the owner of its objects, and tells the owner when enough have come. */
-static void send(struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
+static struct sy__slqb_list *owner_of(const struct sy__slqb_cache *cache, const void *object)
 {
-	struct sy__slqb_list *to = own->rlist_to;
+	return sy__slqb_slab(sy__head_of(cache->cache.heap, object))->list;
+}
+
+/* Sends objects to the owner of their slabs, and tells the owner when enough have come. */
+static void send_to(struct sy__slqb_cache *cache, struct sy__slqb_list *to, const struct sy__slqb_chain *objects)
+{
 	uint32_t before;
 
-	if (!own->rlist.count)
-		return;
 	sy__lock(&to->remote_lock);
 	before = to->remote_free.count;
-	append(cache, &to->remote_free, &own->rlist);
+	append(cache, &to->remote_free, objects);
 	if (before < cache->remote_free_check && to->remote_free.count >= cache->remote_free_check)
 		__atomic_store_n(&to->remote_free_check, 1u, __ATOMIC_RELAXED);
 	if (to->remote_free.count >= SCAVENGE_SENT * cache->freebatch && before < SCAVENGE_SENT * cache->freebatch)
 		sy__scavenge_soon(cache->cache.heap);
 	sy__unlock(&to->remote_lock);
+}
+
+/* Sends objects of several owners: those of one that follow each other together. */
+static void send_mixed(struct sy__slqb_cache *cache, const struct sy__slqb_chain *objects)
+{
+	void *next = objects->first;
+
+	while (next) {
+		struct sy__slqb_list *to = owner_of(cache, next);
+		struct sy__slqb_chain run = { next, next, 1 };
+
+		while ((next = *sy__slqb_next(cache, run.last)) && owner_of(cache, next) == to) {
+			run.last = next;
+			run.count++;
+		}
+		*sy__slqb_next(cache, run.last) = NULL;
+		send_to(cache, to, &run);
+	}
+}
+
+/* Sends the slot's rlist. */
+static void send(struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
+{
+	const struct sy__slqb_chain objects = own->rlist;
+
+	if (!objects.count)
+		return;
 	own->rlist = (struct sy__slqb_chain){ 0 };
+	if (cache->rlist_mixed)
+		send_mixed(cache, &objects);
+	else
+		send_to(cache, own->rlist_to, &objects);
 }
 
 /* Puts an object of a slab that another list owns onto the slot's rlist. In the slot's local section. */
@@ -128,7 +161,7 @@ void sy__slqb_send_away(struct sy__slqb_cache *cache, struct sy__slqb_slot *own,
 {
 	const struct sy__slqb_chain one = { object, object, 1 };
 
-	if (own->rlist_to != to) {
+	if (!cache->rlist_mixed && own->rlist_to != to) {
 		send(cache, own);
 		own->rlist_to = to;
 	}

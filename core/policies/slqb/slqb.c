@@ -22,8 +22,9 @@
  * A free after which the freelist has more than hiwater objects flushes flushbatch of them, the newest first. An object of the
  * slot's own slab goes back to the slab, which becomes partial if it was full, and ends if no object is out any more. An object
  * of another owner's slab goes to the slot's rlist; objects of other memory nodes go there at once. An rlist has
- * objects for one owner only. It is sent to that owner when it has freebatch objects, or when an object for another owner
- * comes.
+ * objects for one owner only, as in Piggin's patch. It is sent to that owner when it has freebatch objects, or when an object
+ * for another owner comes. Ferreira et al. describe it otherwise: an rlist gathers freebatch objects, whatever their owners, and is
+ * then gone through, each object going to its owner. The tunable rlist=mixed (the preset paper) does that.
  *
  * Nodes. Requests for memory of another node go to that node's own list, which owns slabs as a slot does. A new slab that
  * lies on another node than the nearest goes to that node's list, too.
@@ -322,6 +323,7 @@ static size_t slqb_usable_size(struct sy_heap *heap, const void *object)
 }
 
 static const char *const off_on[] = { "off", "on" };
+static const char *const rlist_names[] = { "owner", "mixed" };
 
 static const struct sy_tunable tunables[] = {
 	[SLQB_HIWATER] = { "hiwater", SY_TUNABLE_AUTO, 0, SY__SLQB_MOST, NULL,
@@ -332,8 +334,14 @@ static const struct sy_tunable tunables[] = {
 	                     "objects for another CPU's slabs that are sent together; auto: 64 pages' worth, 256 at most" },
 	[SLQB_REMOTE_FREE_CHECK] = { "remote_free_check", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL,
 	                             "objects sent by other CPUs that are taken over together; auto: freebatch" },
+	[SLQB_RLIST] = { "rlist", 0, 0, 1, rlist_names,
+	                 "objects for other CPUs that gather before they are sent: of one owner at a time, or of several (mixed)" },
 	[SLQB_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects on different cache lines" },
 	[SLQB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
+};
+
+static const struct sy_preset presets[] = {
+	{ "paper", "rlist=mixed", "as Ferreira et al. describe it: freebatch objects gather, whatever their owners" },
 };
 
 extern const struct sy_policy sy__slqb;
@@ -346,6 +354,8 @@ const struct sy_policy sy__slqb = {
 	         "Piggin's patches to Linux 2.6",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
+	.presets = presets,
+	.preset_count = sizeof(presets) / sizeof(presets[0]),
 	.heap_bytes = sizeof(struct sy__slqb_heap),
 	.cache_bytes = sizeof(struct sy__slqb_cache),
 	.cache_alloc = entry_alloc,

@@ -9,7 +9,7 @@
 #include "../../visits.h"
 #include "../contraction.h"
 
-enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR, SLQB_CLASSES };
+enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_RLIST, SLQB_COLOUR, SLQB_CLASSES };
 
 #define SY__SLQB_MOST 65535 /* value of a threshold: objects */
 
@@ -54,7 +54,7 @@ struct sy__slqb_list {
 struct sy__slqb_slot {
 	struct sy__slqb_list list;
 	struct sy__slqb_chain rlist; /* objects on their way to the owner of their slabs */
-	struct sy__slqb_list *rlist_to; /* that owner */
+	struct sy__slqb_list *rlist_to; /* that owner, unless they are of several (rlist_mixed) */
 	uint32_t colour_next; /* colour of the next slab, in bytes */
 	uint32_t fast_frees; /* in a heap of threads: frees counted towards the next slow one */
 };
@@ -72,6 +72,7 @@ struct sy__slqb_cache {
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
+	bool rlist_mixed; /* an rlist may hold objects of several owners */
 	uint32_t hiwater, flushbatch, freebatch, remote_free_check; /* thresholds: objects */
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
 	uint32_t page_flags; /* enum sy_flags for its pages */

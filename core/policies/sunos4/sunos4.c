@@ -13,7 +13,7 @@
  *
  * Memory is counted in units of 16 bytes, the size of a tree node, so no rest is too small to be a free block. Memory grows by
  * chunks of pages (tunable chunk_order: 2^chunk_order of them). A chunk that is wholly free goes back to the page allocator at
- * once. SunOS has one arena and gives back pages of it; here no block crosses chunks, so that a chunk can go back by itself.
+ * once, or stays where the tunable keep says so. SunOS has one arena and gives back pages of it; here no block crosses chunks, so that a chunk can go back by itself.
  * Requests of more than half a chunk go straight to pages.
  *
  * Alignment. The original aligns to its unit only. Here an object that wants more (by its own size, its cache's alignment or
@@ -31,8 +31,9 @@
 
 #define TRIES 8u
 
-enum tunable { FIT, CHUNK_ORDER, TUNABLES };
+enum tunable { FIT, CHUNK_ORDER, KEEP, TUNABLES };
 
+static const char *const off_on[] = { "off", "on" };
 static const char *const fit_names[] = { "leftmost", "better" };
 
 static const struct sy_tunable tunables[TUNABLES] = {
@@ -40,6 +41,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	          "which free block serves a request: leftmost or better fit" },
 	[CHUNK_ORDER] = { "chunk_order", 2, 0, SY__SUNOS4_MAX_CHUNK_ORDER, NULL,
 	                  "what memory grows by (pages: 2^order); requests of more than half of it go straight to pages" },
+	[KEEP] = { "keep", 0, 0, 1, off_on, "a chunk that is wholly free stays for later requests" },
 };
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page, map);
@@ -156,7 +158,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		absorb(tree, above);
 		sy__starts_clear(chunk.starts, (uint32_t)(above - chunk.first));
 	}
-	if (sy__unlikely(end - number == chunk.units))
+	if (sy__unlikely(end - number == chunk.units) && !sunos4->keep)
 		sy__general_give(general, slot, chunk.page);
 	else
 		sy__tree_insert(tree, &tree->root, number, (uint32_t)(end - number));
@@ -279,7 +281,7 @@ static const char *check_free(const struct sy_heap *heap, const struct sy__tree 
 		return wrong;
 	if (sy__tree_units(tree, number) != units)
 		return "sunos4: a free block's size in the tree is not that in the map";
-	if (units == chunk->units)
+	if (units == chunk->units && !((const struct sy__sunos4_heap *)(const void *)heap)->keep)
 		return "sunos4: a wholly free chunk was kept";
 	return check_child(heap, tree, number, sy__tree_at(&node->right), true);
 }
@@ -361,6 +363,7 @@ static bool sunos4_heap_init(struct sy_heap *heap)
 		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
 	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
 	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
+	sunos4->keep = heap->tunables[KEEP];
 	sy__general_init(heap, &ops, (uint32_t)SY__UNIT);
 	return true;
 }

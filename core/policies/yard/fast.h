@@ -55,9 +55,15 @@ static inline void sy__yard_put_local(ptrdiff_t here, struct sy_page *page, void
 		sy__call_end();
 }
 
+/* Begins a call: the caller's slot of a small size's class. */
+static inline struct sy__yard_slot *sy__yard_small_slot(size_t size, struct sy_heap *heap)
+{
+	return sy__yard_slot_here(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+}
+
 static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 {
-	struct sy__yard_slot *own = sy__yard_slot_here(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+	struct sy__yard_slot *own = sy__yard_small_slot(size, heap);
 	void *object = sy__yard_take_here(own, 0);
 
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);

@@ -113,11 +113,24 @@ static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, str
 	return flags & SY_ZERO ? sy__yard_zeroed(cache, object) : object;
 }
 
+/* The flags say what is to be done where there is no memory. */
+static SY__OUT_OF_LINE void *kmalloc_refill(size_t size, unsigned flags, struct sy_heap *heap, struct sy__yard_slot *own)
+{
+	void *object = refilled(own);
+
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
 static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
+	struct sy__yard_slot *own;
+	void *object;
+
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
 		return kmalloc_other_here(size, flags, heap);
-	return sy__yard_malloc_small(size, heap);
+	own = sy__yard_small_slot(size, heap);
+	object = sy__yard_take_here(own, 0);
+	return sy__likely(object) ? object : kmalloc_refill(size, flags, heap, own);
 }
 
 /* Sizes above SY__KMALLOC_LARGEST, and 0. */

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from . import svg
 from .stacks import Stack
-from .svg import element
+from .svg import Value, element
 
 WIDTH, ROW = 1400, 17  # pixels
 NARROWEST = 0.4  # pixels of the least box that is drawn
@@ -41,8 +41,15 @@ class _Place:
 Key = Callable[[str, str], str]
 
 
-def picture(stacks: Mapping[Stack, int], title: str, key: Key, colours: Mapping[str, str], words: Callable[[int], str]) -> Markup:
-    """The drawing. `key` gives a box's colour key from that of the box above and its name; `words` tells a weight."""
+def picture(
+    stacks: Mapping[Stack, int],
+    title: str,
+    key: Key,
+    colours: Mapping[str, str],
+    words: Callable[[int], str],
+    look: Mapping[str, Value] | None = None,
+) -> Markup:
+    """The drawing. `key` gives a box's colour key from that of the box above and its name; `words` tells a weight; `look`: of the whole."""
     root = _Box()
     for stack, weight in stacks.items():
         root.weight += weight
@@ -52,7 +59,7 @@ def picture(stacks: Mapping[Stack, int], title: str, key: Key, colours: Mapping[
             at.weight += weight
     boxes = list(_boxes(root, key))
     height = (max((box.depth for box in boxes), default=0) + 1) * ROW + 2
-    head = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": title}
+    head = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": title, **(look or {})}
     return element("svg", head, *(_drawn(box, root.weight, colours, words) for box in boxes))
 
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 from .errors import MISSING, USAGE, UserError
 
 BIN = Path(__file__).parent.parent / "bin"
-REPLAY, THREADS = "slabyard-replay", "slabyard-threads"
+REPLAY, THREADS, PAIRS = "slabyard-replay", "slabyard-threads", "slabyard-pairs"
 
 _children: set[subprocess.Popen[Any]] = set()
 _lock = threading.Lock()

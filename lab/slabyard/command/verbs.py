@@ -146,7 +146,7 @@ def machine_options(options: argparse.Namespace) -> Options:
     """What was given of the simulated machine, by the options of words.add_machine."""
     from ..replay.workload import Options
 
-    return Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
+    return Options(options.cpus, options.nodes, options.memory, options.start, allow_failures=options.allow_failures)
 
 
 def replay_trace(options: argparse.Namespace) -> int:

@@ -93,13 +93,17 @@ def plugin() -> Path:
     return place
 
 
-def options(folder: Path, kernel_map: str, kind: Kind, cpus: int = 1) -> list[str]:
-    """QEMU's options for a boot that counts, with its files in a folder. The accelerator must have one thread."""
+def options(folder: Path, kernel_map: str, kind: Kind, cpus: int = 1, turn: int = 0) -> list[str]:
+    """QEMU's options for a boot that counts, with its files in a folder. The accelerator must have one thread.
+
+    `turn`: whole stacks are counted, not caches, and each CPU has so many instructions before it is the next one's turn (plugin/tree.h).
+    """
     (folder / "symbols").write_text(Symbols.of(kernel_map, kind).text)
     clock = ["-icount", ICOUNT] if cpus == 1 else []
+    more = f",stacks={folder / 'stacks'},turn={turn}" if turn else ""
     return [
         *clock, "-rtc", "base=2000-01-01,clock=vm", "-seed", "1",
-        "-plugin", f"{plugin()},symbols={folder / 'symbols'},counts={folder / 'counts'}",
+        "-plugin", f"{plugin()},symbols={folder / 'symbols'},counts={folder / 'counts'}{more}",
     ]  # fmt: skip
 
 

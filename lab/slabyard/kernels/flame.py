@@ -6,10 +6,13 @@
     x86_64   the guest samples itself, as long as the workload runs (guest_files/sample.c), by a clock of the kernel on each CPU;
              addresses come out, and the kernel's System.map names them.
 
+             Or the plugin that counts instructions (cost.py, plugin/tree.h) counts those of every stack; then nothing is sampled, and
+             waiting for a lock is in it as on a machine whose CPUs run side by side, which an emulator's on a few host CPUs do not.
+
 Samples that find a program of the guest running, not the kernel, are counted and left out. The kernel is an outlined one (build.py):
 compiled into each other, the allocator's functions would all be one, and the slow path could not be told from the fast.
 
-Three shares are taken of all samples in the kernel, as in his article: allocation, freeing, and the slow path of either. A sample
+Shares are taken of all samples in the kernel, as in his article: allocation, freeing, the slow path and waiting in either. A sample
 is of an allocation where any function of its stack is one of the interface's (kmalloc, kmem_cache_alloc, ...), the outermost one
 deciding, and of the slow path where one of the kind's slow functions (kinds.py) is on it; the page allocator's time is in those
 that call it.
@@ -33,7 +36,7 @@ from ..base.programs import last_line
 from ..base.stacks import Stack
 from ..base.table import Cell, Table
 from ..results import measures
-from . import run, tools
+from . import cost, run, tools
 from .cost import plain_name
 from .machine import Outcome, Plan
 
@@ -41,10 +44,16 @@ FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
 GUEST_FREQUENCY = 499  # of each CPU; a guest in software would do little else at more
 ALLOCATES = re.compile(r"^(?:k[mvz]*alloc|(?:__)?(?:do_)?k(?:m|re)alloc|(?:__)?kmem_cache_alloc|slob_alloc)(?:_\w+)?$")
 FREES = re.compile(r"^(?:kfree|kmem_cache_free|__kmem_cache_free|slob_free|___cache_free|kfree_sensitive)(?:_\w+)?$")
-NO_FREE = frozenset(
-    ("kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work")
-)  # they free other things too
+NOT_THE_ALLOCATORS = frozenset(
+    (
+        "kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work",
+        "kmalloc_reserve",
+    )
+)  # fmt: skip
 _ROOTS = frozenset(("uml_finishsetup", "new_thread_handler", "fork_handler"))  # where every stack of a user-mode kernel begins
+_SPINS = re.compile(r"queued_spin_lock_slowpath$")
+_IDLE = frozenset(("do_idle", "cpu_startup_entry"))
+WAITS = "[its turn without instructions]"  # above a function that paused: the time until its CPU's next turn
 _SAMPLE = re.compile(r"^(\S.*?)\s+(\d+\.\d+):")
 
 
@@ -79,6 +88,35 @@ def sample(plan: Plan) -> Profile:
         data = Path(folder) / "perf.data"
         done = run.once(dataclasses.replace(plan, prefix=prefix(data)), look=lambda outcome: found.append(read(data, outcome)))
     return dataclasses.replace(found[0], trouble=done.trouble)
+
+
+def count(plan: Plan, turn: int) -> Profile:
+    """Boots once under QEMU, and counts: a sample for each instruction, and for each that a CPU could have executed while it waited.
+
+    `turn`: instructions of a CPU until the next CPU's turn. Idle CPUs are left out, as by sampling.
+    """
+    names = cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names
+    found: list[Profile] = []
+    counting = dataclasses.replace(plan, counts=True, turn=turn)
+    done = run.once(counting, look=lambda outcome: found.append(name_nodes(outcome.stacks, names)))
+    return dataclasses.replace(found[0], trouble=done.trouble)
+
+
+def name_nodes(text: str, names: Sequence[str]) -> Profile:
+    """The plugin's tree of stacks (plugin/tree.h). UserError where it is not whole."""
+    lines = text.splitlines()
+    if len(lines) < 2 or lines[-1] != "end":
+        raise UserError("QEMU's plugin has counted no stacks: the workload's begin or end was not seen")
+    profile = Profile(of_programs=int(lines[0].split()[1]))
+    stacks: list[Stack] = [()]
+    for line in lines[1:-1]:
+        caller, function, executed, waited = map(int, line.split())
+        stacks.append((*stacks[caller], names[function]))
+        if _IDLE.isdisjoint(stacks[-1]):
+            profile.stacks[stacks[-1]] += executed
+            profile.stacks[(*stacks[-1], WAITS)] += waited
+    profile.stacks = +profile.stacks  # without those of weight 0
+    return profile
 
 
 def _by_guest(plan: Plan) -> Profile:
@@ -172,20 +210,22 @@ def _plain(symbol: str) -> str:
 
 def role(frame: str) -> str:
     """`alloc` or `free` for the allocator's interface, else an empty text."""
-    if frame in NO_FREE:
+    if frame in NOT_THE_ALLOCATORS:
         return ""
     return "alloc" if ALLOCATES.match(frame) else "free" if FREES.match(frame) else ""
 
 
 def shares(profile: Profile, slow: Sequence[str]) -> dict[str, float]:
-    """Of all samples in the kernel: `alloc`, `free`, `alloc_slow`, `free_slow` (parts of the former two)."""
-    found = dict.fromkeys(("alloc", "free", "alloc_slow", "free_slow"), 0)
+    """Of all samples in the kernel: `alloc`, `free`, and as parts of these `alloc_slow`, `free_slow`, `alloc_waits`, `free_waits`."""
+    found = dict.fromkeys(("alloc", "free", "alloc_slow", "free_slow", "alloc_waits", "free_waits"), 0)
     for stack, count in profile.stacks.items():
         what = next((kind for frame in stack if (kind := role(frame))), "")
         if what:
             found[what] += count
             if any(frame in slow for frame in stack):
                 found[f"{what}_slow"] += count
+            if any(_SPINS.search(frame) for frame in stack):
+                found[f"{what}_waits"] += count
     return {name: count / max(1, profile.samples) for name, count in found.items()}
 
 
@@ -213,7 +253,8 @@ def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence
     """The shares with their intervals over the boots, and the functions that take most."""
     found = shares(profile, slow)
     titles = {
-        "alloc": "allocation", "alloc_slow": "of which on its slow path", "free": "freeing", "free_slow": "of which on its slow path",
+        "alloc": "allocation", "alloc_slow": "of which on its slow path", "alloc_waits": "of which waiting for a lock",
+        "free": "freeing", "free_slow": "of which on its slow path", "free_waits": "of which waiting for a lock",
     }  # fmt: skip
     rows: list[list[Cell]] = []
     for name, words in titles.items():

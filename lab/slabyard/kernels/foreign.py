@@ -35,7 +35,8 @@ class Machine:
 
 MACHINES = {"arm64": Machine("arm64", "aarch64-linux-gnu")}
 _PROGRAMS = ("bin", "usr/bin", "sbin", "usr/sbin")
-_LIBRARY = re.compile(r"(?:.*/)?(?:old)?libs .*|\S+ lib\S*[0-9]")  # a package by its section and name
+# A package of libraries, by its section and name.
+_LIBRARY = re.compile(r"(?:.*/)?(?:old)?libs .*|\S* lib(?!python|perl)(?!\S*-(?:dev|bin|data|common)$)\S+")
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]|interpreter: /(\S+)\]")
 _STANZA = re.compile(r"(?m)^(Package|Section|Depends): (.*)$")
 
@@ -57,7 +58,11 @@ def programs(wanted: Iterable[Tool], arch: str, purpose: str) -> list[Path]:
     if missing:
         with cache.locked(root(arch), f"programs for {arch}"):
             _fetch([tool for tool in missing if find(tool.name, arch) is None], arch, purpose)
-    return [path for tool in named if (path := find(tool.name, arch))]
+    found = {tool: find(tool.name, arch) for tool in named}
+    gone = [tool.name for tool, path in found.items() if path is None]
+    if gone:
+        raise UserError(f"{purpose} needs {', '.join(gone)} for {arch}, which was not in the packages; unpack it into {root(arch)}", MISSING)
+    return [path for path in found.values() if path]
 
 
 def find(name: str, arch: str) -> Path | None:
@@ -123,12 +128,13 @@ def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
 
 
 def _with_libraries(packages: list[str], arch: str) -> set[str]:
-    """These packages, as far as apt knows them, and those of libraries that they depend on."""
+    """These packages, as far as apt knows them, those of libraries that they depend on, and their own for the architecture."""
     found: set[str] = set()
+    own = {*packages, *(f"{name}-{MACHINES[arch].triplet}" for name in packages)}  # as binutils has its programs in one
     level = packages
     while level:
         stanzas = _described(level, arch)
-        wanted = [name for name, (section, _) in stanzas.items() if name in packages or _LIBRARY.fullmatch(f"{section} {name}")]
+        wanted = [name for name, (section, _) in stanzas.items() if name in own or _LIBRARY.fullmatch(f"{section} {name}")]
         found |= set(wanted)
         asked = {name for one in wanted for name in stanzas[one][1]}
         level = sorted(asked - found)

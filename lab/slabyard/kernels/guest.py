@@ -94,6 +94,8 @@ def archive(job: Job, settings: dict[str, str], samples: int = 0) -> bytes:
         made.file("slabyard/sample", compiled("sample", arch).read_bytes(), 0o755)
     if job.workload.spike:
         made.file("slabyard/spike", compiled("spike", arch).read_bytes(), 0o755)
+    for name in ("mark", *job.workload.scripts):
+        made.file(f"slabyard/{name}", _resource(f"{name}.sh"), 0o755)
     for program in job.programs:
         _program(made, program, job.foreign)
     tops = [*([foreign.root(job.foreign)] if job.foreign else []), Path("/")]  # text is the same for every processor

@@ -5,9 +5,13 @@ Boxes of allocation and of freeing have a colour each, their slow path a darker 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 from ..base import html, icicle
+from ..base.stacks import Stack
+from ..base.svg import Value
 from .flame import Profile, role
 
 COLOURS = {"": "#d8dadd", "alloc": "#8cc3f0", "alloc_slow": "#3c86c6", "free": "#f5c27a", "free_slow": "#d98a1f"}
@@ -16,13 +20,17 @@ LEGEND = {
 }  # fmt: skip
 
 
-def page(profile: Profile, slow: Sequence[str], title: str) -> str:
-    """The whole HTML page."""
+def picture(stacks: Mapping[Stack, int], slow: Sequence[str], title: str, look: Mapping[str, Value] | None = None) -> Markup:
+    """The icicle of a kernel's stacks; `look`: attributes of the whole."""
 
     def key(above: str, name: str) -> str:
         mine = above or role(name)
         return f"{mine}_slow" if mine and not mine.endswith("_slow") and name in slow else mine
 
-    picture = icicle.picture(profile.stacks, title, key, COLOURS, lambda count: f"{count:,} samples")
+    return icicle.picture(stacks, title, key, COLOURS, lambda count: f"{count:,} samples", look)
+
+
+def page(profile: Profile, slow: Sequence[str], title: str) -> str:
+    """The whole HTML page."""
     legend = [(COLOURS[key], words) for key, words in LEGEND.items()]
-    return html.render("profile.html", title=title, samples=profile.samples, legend=legend, picture=picture)
+    return html.render("profile.html", title=title, samples=profile.samples, legend=legend, picture=picture(profile.stacks, slow, title))

@@ -43,8 +43,9 @@ PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
 _NO_MEMORY = b"Kernel mode signal 7"  # the host's SIGBUS: the file that is its memory could not grow
 _NO_ROOM = "slabyard: no room"
-# The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
-_NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
+# The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py); it may prefer AVX for copies though it
+# is told that there is none.
+_NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX_Fast_Unaligned_Load,-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
 # no_timer_check: QEMU's timer works, but may tick late on a busy machine; the kernel's check would then panic.
 # trace_clock: a kernel that finds its clock unstable at the end of the boot would choose another one for the trace, and empty the trace.
 _QEMU = {
@@ -105,6 +106,7 @@ class Plan:
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
     counts: bool = False  # what the kernel executes while the workload runs (cost.py)
+    turn: int = 0  # of a boot that counts: its stacks, not its caches, with so many instructions of each CPU in turn (plugin/tree.h)
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Outcome:
     trace: Path | None = None
     calls: Path | None = None
     counts: str = ""  # of QEMU's plugin
+    stacks: str = ""  # likewise
     began: float = 0.0
     ended: float = 0.0
     used_began: float = 0.0
@@ -148,7 +151,7 @@ def boot(what: Plan) -> Iterator[Outcome]:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
         if what.counts:
-            outcome.counts = _results(folder / "counts")
+            outcome.counts, outcome.stacks = _results(folder / "counts"), _results(folder / "stacks")
         if what.trace is not None or what.calls:
             _cut(trace)
             outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
@@ -209,7 +212,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     if out == "serial":
         argv += ["-serial", f"file:{folder / 'results'}"]
     if what.counts:
-        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus)
+        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus, what.turn)
     return argv, accelerator
 
 

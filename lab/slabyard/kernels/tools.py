@@ -46,10 +46,12 @@ STATIC_LIBCS = {
     "um": STATIC_LIBC, "x86_64": STATIC_LIBC,
     "arm64": Tool("libc.a", "libc6-dev-arm64-cross", "sysroot-aarch64-fc42-glibc", "library", f"{CROSS}gcc"),
 }  # fmt: skip
+ASSEMBLER = Tool("as", "binutils", "binutils")
+LINKER = Tool("ld", "binutils", "binutils")
 BUILD = (
     MAKE,
     COMPILER,
-    Tool("ld", "binutils", "binutils"),
+    LINKER,
     Tool("flex", "flex", "flex"),
     Tool("bison", "bison", "bison"),
     Tool("bc", "bc", "bc"),
@@ -65,6 +67,7 @@ BUSYBOX = Tool("busybox", "busybox-static", "busybox")
 HACKBENCH = Tool("hackbench", "rt-tests", "realtime-tests")
 SYSBENCH = Tool("sysbench", "sysbench", "sysbench")
 FILE = Tool("file", "file", "file")
+SQLITE = Tool("sqlite3", "sqlite3", "sqlite")
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", "qemu-system-x86")
 QEMUS = {"x86_64": QEMU, "arm64": Tool("qemu-system-aarch64", "qemu-system-arm", "qemu-system-aarch64")}
 READELF = Tool("readelf", "binutils", "binutils")

@@ -18,8 +18,9 @@ from . import foreign, tools
 
 HEADERS = "/usr/include/linux"
 APPLETS = (  # what a guest's busybox is called by
-    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "mv", "poweroff", "rm", "seq",
-    "sleep", "sync", "tail", "tar", "tr", "true", "umount",
+    "sh", "awk", "cat", "cp", "cut", "date", "dd", "df", "diff", "dmesg", "echo", "ed", "false", "find", "fold", "grep", "gunzip", "gzip",
+    "head", "id", "ls", "md5sum", "mkdir", "mke2fs", "mount", "mv", "nl", "paste", "poweroff", "printf", "ps", "rev", "rm", "rmdir", "sed",
+    "seq", "sleep", "sort", "sync", "tail", "tar", "tee", "tr", "true", "umount", "uniq", "wc",
 )  # fmt: skip
 _FILEIO = "sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"
 
@@ -35,10 +36,13 @@ class Workload:
     prepare: str = "true"
     after: str = "true"
     files: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()  # of guest_files, as /slabyard/NAME
     spike: bool = False
     expected: str = "^$"  # lines of the kernel's log that are no trouble here
 
 
+_MAKE = (tools.MAKE, tools.ASSEMBLER, tools.LINKER)
+_ON_EXT4 = "{ grep -q ' /mnt ' /proc/mounts || { mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt; }; }"
 _SINGLE = (
     Workload(
         "hackbench", "40 processes that send each other 40,000 messages over sockets (Yoo's flame graphs)",
@@ -69,7 +73,7 @@ _SINGLE = (
     Workload(
         "tar", "a tree packed, unpacked and removed three times on ext4 on a ram disk",
         "sh -c 'for turn in 1 2 3; do tar c -C /usr/include linux | tar x -C /mnt && rm -r /mnt/linux || exit 1; done'",
-        prepare="mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt", after="umount /mnt", files=(f"{HEADERS}/**/*.h",),
+        prepare=_ON_EXT4, after="umount /mnt", files=(f"{HEADERS}/**/*.h",),
     ),
     Workload(
         "oom", "a program that takes memory until it is killed for it, then hackbench",
@@ -77,11 +81,36 @@ _SINGLE = (
     ),
     Workload("boot", "nothing: the kernel starts and is done", "true"),
 )  # fmt: skip
+_OF_BONWICK = (
+    Workload(
+        "kenbus", "6 users who edit, compile, mail, sort, search, archive, format and list (Bonwick 1994, sections 5.2 and 5.3)",
+        "sh /slabyard/kenbus 6 1", _MAKE, scripts=("kenbus", "project"),
+    ),
+    Workload("desk", "one of these users, alone", "sh /slabyard/kenbus 1 1", _MAKE, scripts=("kenbus", "project")),
+    Workload(
+        "make", "24 files assembled and linked, four at a time (Bonwick 1994, section 5.3)",
+        "make -s -j4 -C /tmp/project", _MAKE, prepare="sh /slabyard/project /tmp/project 24", scripts=("project",),
+    ),
+    Workload(
+        "database", "300 transactions of accounts, tellers and branches, on ext4 on a ram disk (Bonwick 1994, section 5.3)",
+        "sqlite3 -init /dev/null -bail /mnt/bank '.read /tmp/transactions'", (tools.SQLITE,), scripts=("database",),
+        prepare=f"{_ON_EXT4} && sh /slabyard/database >/tmp/tables && sqlite3 -bail /mnt/bank '.read /tmp/tables' && "
+        "sh /slabyard/database 300 >/tmp/transactions", after="umount /mnt",
+    ),
+    Workload(
+        "files", "4 clients who look up, read, write, rename and remove 400 files on ext4 on a ram disk (Bonwick 1994, section 5.3)",
+        "sh /slabyard/files 4 /mnt", prepare=_ON_EXT4, after="umount /mnt", scripts=("files",),
+    ),
+    Workload(
+        "typing", "32 users who type 20 lines each into shells that answer (Bonwick 1994, section 5.3)",
+        "sh /slabyard/typing 32 20", scripts=("typing",),
+    ),
+)  # fmt: skip
 
 
 def together(parts: Sequence[Workload], name: str, title: str) -> Workload:
-    """Several workloads in one boot, one after the other, up to the first that fails."""
-    steps = [shlex.join(shlex.split(one.command)) for one in parts]
+    """Several workloads in one boot, one after the other, up to the first that fails; a trace has a mark after each, by its name."""
+    steps = [f"{shlex.join(shlex.split(one.command))} && sh /slabyard/mark {one.name}" for one in parts]
     return Workload(
         name,
         title,
@@ -90,13 +119,14 @@ def together(parts: Sequence[Workload], name: str, title: str) -> Workload:
         prepare=" && ".join(one.prepare for one in parts),
         after="; ".join(one.after for one in parts),
         files=tuple(dict.fromkeys(pattern for one in parts for pattern in one.files)),
+        scripts=tuple(dict.fromkeys(script for one in parts for script in one.scripts)),
         spike=any(one.spike for one in parts),
         expected="|".join(one.expected for one in parts),
     )
 
 
 _EVERYTHING = together([one for one in _SINGLE if one.name != "boot"], "all", "all of the above, in one boot")
-WORKLOADS: Mapping[str, Workload] = {one.name: one for one in (*_SINGLE, _EVERYTHING)}
+WORKLOADS: Mapping[str, Workload] = {one.name: one for one in (*_SINGLE, _EVERYTHING, *_OF_BONWICK)}
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,7 @@ ALLOCINFO = Path("/proc/allocinfo")
 SAMPLE = 0.05  # seconds
 BUFFER_KIB = 8192  # for each CPU
 EVENTS = ("kmalloc", "kmem_cache_alloc")
-_EVENT = re.compile(
-    r" (kmalloc|kmem_cache_alloc): call_site=(\S+) .*?(?:name=(\S+) )?bytes_req=\d+ bytes_alloc=(\d+)", re.MULTILINE
-)
+_EVENT = re.compile(r" (kmalloc|kmem_cache_alloc): call_site=(\S+) .*?(?:name=(\S+) )?bytes_req=\d+ bytes_alloc=(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,10 @@ ENVIRONMENT = {
 }
 PARTS = ("fast", "slow", "pages", "locks")
 FIGURES = ("instructions", "l1_misses", "ll_misses")
-WATCHED = ("cost_object", "cost_tick")  # of replay/cost.c
+WATCHED = ("cost_object", "cost_tick")  # of replay/cost.c; the first makes requests
 LOCKS = re.compile(r"sy__(un)?lock|sy__queue_|sy__here_(un)?lock")
 PAGES = ("core/pages/", "core/backend/")
-SOURCE = re.compile(r".*/((?:core|library|programs|replay)/.*)")
+SOURCE = re.compile(r".*/((?:core|library|programs|replay|pairs)/.*)")
 DECIMALS = 4
 
 Sums = list[int]  # of FIGURES
@@ -130,20 +130,27 @@ def _keep(path: Path | None, found: dict[str, Any]) -> None:
 
 
 def _measure(folder: Path, name: str, words: Sequence[str], functions: int) -> dict[str, Any]:
-    found = folder / f"{name}.callgrind"
     program = programs.program(programs.REPLAY)
+    told, profile = observed(folder, name, program, words, WATCHED, ("--instr-atstart=no",))
+    return group(profile, str(Path(program).resolve()), told["cost"]["operations"], functions)
+
+
+def observed(
+    folder: Path, name: str, program: str, words: Sequence[str], watched: Sequence[str], more: Sequence[str] = ()
+) -> tuple[Any, Profile]:
+    """Runs one of slabyard's programs under callgrind: what it printed, and its profile inside of the functions that are watched."""
+    found = folder / f"{name}.callgrind"
     options = [f"--{cache}={size},{ways},{line}" for cache, (size, ways, line) in CACHES.items()]
     callgrind = [
-        _tool("valgrind"), "--tool=callgrind", "-q", "--cache-sim=yes", *options, "--instr-atstart=no", "--collect-atstart=no",
-        *(f"--toggle-collect={watched}*" for watched in WATCHED), "--dump-instr=yes", "--dump-line=no", "--compress-strings=no",
+        _tool("valgrind"), "--tool=callgrind", "-q", "--cache-sim=yes", *options, *more, "--collect-atstart=no",
+        *(f"--toggle-collect={one}*" for one in watched), "--dump-instr=yes", "--dump-line=no", "--compress-strings=no",
         "--compress-pos=no", f"--callgrind-out-file={found.name}",
     ]  # fmt: skip
     try:
-        told = json.loads(programs.run_under(callgrind, program, words, cwd=folder, env=ENVIRONMENT))["cost"]
-        profile = read(found.read_text(errors="replace").splitlines())
+        told = json.loads(programs.run_under(callgrind, program, words, cwd=folder, env=ENVIRONMENT))
+        return told, read(found.read_text(errors="replace").splitlines())
     finally:
         found.unlink(missing_ok=True)
-    return group(profile, str(Path(program).resolve()), told["operations"], functions)
 
 
 # ---- What callgrind wrote -----------------------------------------------------------------------------------------
@@ -267,17 +274,17 @@ class Code:
     A function is known by where it begins: callgrind's own names for it differ with the file that a line of it is from.
     """
 
-    def __init__(self, profile: Profile, program: str) -> None:
-        self._program = program
+    def __init__(self, profile: Profile, program: str, requests: str = WATCHED[0]) -> None:
+        self._program, self._requests = program, requests
         self._names = symbols(program)
         self._begins = list(self._names)
         calls = [call for call in profile.calls.get(program, []) if call.object == program]
         addresses = sorted({*profile.costs.get(program, {}), *(call.at for call in calls), *(call.to for call in calls)})
         self.frames = frames(program, addresses)
         self._files = self._files_of_symbols()
-        requests = {self._symbol(call.to) for call in calls if self.is_request(call.at)}
-        policy = {self._symbol(call.to) for call in calls if self._symbol(call.at) in requests}
-        self._first = requests | policy
+        entries = {self._symbol(call.to) for call in calls if self.is_request(call.at)}
+        policy = {self._symbol(call.to) for call in calls if self._symbol(call.at) in entries}
+        self._first = entries | policy
 
     def _symbol(self, address: int) -> int:
         """Where the function of an address begins."""
@@ -295,8 +302,8 @@ class Code:
         return {symbol: _most(counted) for symbol, counted in votes.items() if counted}
 
     def is_request(self, address: int) -> bool:
-        """Whether it is the replay's own, and makes requests."""
-        return self._name(address).partition(".")[0] == WATCHED[0]
+        """Whether it is the program's own, and makes requests."""
+        return self._name(address).partition(".")[0] == self._requests
 
     def is_core(self, address: int) -> bool:
         return self._files.get(self._symbol(address), "").startswith("core/")
@@ -345,9 +352,9 @@ class Functions:
         return _most(self._files[key]) or None
 
 
-def group(profile: Profile, program: str, operations: int, functions: int) -> dict[str, Any]:
-    """The `cost` group of a record."""
-    code, named = Code(profile, program), Functions()
+def group(profile: Profile, program: str, operations: int, functions: int, requests: str = WATCHED[0]) -> dict[str, Any]:
+    """The `cost` group of a record. `requests`: the program's function that makes them."""
+    code, named = Code(profile, program, requests), Functions()
     total = [0] * len(FIGURES)
     parts: dict[str, Sums] = {part: [0] * len(FIGURES) for part in PARTS}
 

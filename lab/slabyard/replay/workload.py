@@ -43,6 +43,7 @@ class Options:
     nodes: int | None = None
     memory: int | None = None  # bytes
     start: str | None = None  # "recorded" or "empty"
+    asked_every: float = 0  # seconds of the trace after which the heap is asked for memory, again and again; 0: never by the clock
     allow_failures: bool = False  # requests that find no memory are counted; otherwise they end the replay
 
     def check(self) -> None:
@@ -189,7 +190,8 @@ class Workload:
         return ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more, *self._limits()]
 
     def _limits(self) -> list[str]:
-        return ["--allow-failures"] if self.options.allow_failures else []
+        asked = ["--ask-every", str(round(self.options.asked_every * 1e9))] if self.options.asked_every else []
+        return [*asked, *(["--allow-failures"] if self.options.allow_failures else [])]
 
     def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
         """The `cost` group under an allocator, with that many functions. cost.check must have been called."""

@@ -116,6 +116,7 @@ def table(found: dict[str, Any]) -> Table:
 
 def as_json(lines: Sequence[SlabLine], letter: str) -> dict[str, Any]:
     """`totals` and `caches`, sorted; sizes in bytes, memory in KiB; what an allocator cannot tell of one cache is null."""
+
     def values(line: SlabLine, *names: str, known: bool = True) -> dict[str, Any]:
         return {name: getattr(line, name) if known else None for name in names}
 

@@ -297,7 +297,7 @@ def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
 
 
 def ranking(workloads: Sequence[Section]) -> Grid:
-    """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3; without columns in which all are first."""
+    """Ranks of every allocator in every workload (results.ranks); without columns in which all are first."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
     members = {one.ident: [(rank_table(one), column) for column in rank_columns(one, rank_table(one))] for one in workloads}
     columns = [pair for found in members.values() for pair in found]

@@ -1,7 +1,8 @@
 """Ranks and the plain sentence: what a comparison's table shows, in the reader's words.
 
-Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
-fragmentation, the best first. Their three measures are here, and one that they had not:
+Ranks are after Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
+fragmentation, the best first. Their table ranks a program's run time, the kernel's memory and events (study/ferreira.py has it); the
+measures here say more of the allocator itself:
 
 - time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
   of a user-mode kernel the processor time of its process, which other processes do not lengthen;
@@ -131,7 +132,7 @@ def undecided_note(sections: Sequence[Section]) -> str:
 
 
 def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
-    """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3; without what tells nothing."""
+    """For each measure and allocator its rank on every trace; without what tells nothing."""
     skipped = {section.ident: undecided(section) for section in sections}
     shown = [section for section in sections if len(skipped[section.ident]) < len(ranked([section]))]
     measures = [measure for measure in ranked(sections) if any(measure.key not in skipped[section.ident] for section in shown)]

@@ -118,9 +118,7 @@ def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dic
     return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}
 
 
-def record(
-    spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None
-) -> Record:
+def record(spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any], cost: dict[str, Any] | None = None) -> Record:
     """A result record; `run` is the group of that name but for what all runs have."""
     group = {"allocator": spec, "tunables": tunables(spec), **run, "versions": versions(), "machine": machine()}
     return {"schema": SCHEMA, "run": group, "exact": exact, "timed": timed, **({"cost": cost} if cost else {})}

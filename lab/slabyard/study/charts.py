@@ -21,7 +21,7 @@ from ..base.svg import Value, element, picture, round_step, title
 from .model import Figure
 
 WIDTH, HEIGHT = 760, 340  # pixels; the height without the legend and what stands below the axis
-LEFT, RIGHT, TOP = 74, 16, 14
+LEFT, RIGHT, TOP = 74, 30, 14
 LETTER, LINE = 6.7, 15.0  # pixels of a letter, about, and from a line of text to the next
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 DASH = "6 3"
@@ -190,7 +190,8 @@ def _legend(names: Sequence[str], paper: bool = False) -> Iterator[Markup]:
     for number, (row, first) in enumerate(zip(rows, firsts, strict=False)):
         for place, (name, left) in enumerate(row, first):
             y = TOP + LINE * number
-            look = {"stroke": "#000", "stroke-width": 3} if place == len(names) else _look(place, 4)
+            black: dict[str, Value] = {"stroke": "#000", "stroke-width": 3}
+            look = black if place == len(names) else _look(place, 4)
             yield element("line", {"x1": left, "y1": y, "x2": left + 18, "y2": y, **look})
             yield _text(left + 23, y + 4, name, "start")
 

@@ -1,7 +1,413 @@
-"""kyritsis"""
+"""Kyritsis, Stoltidis, Koutsoukis: SLOB with best fit against what Linux has, which they call first fit.
+
+Their baseline is Linux's own search, which goes on at the page that served last: next fit over pages, first fit in a page. So there
+are three rows here, `next` (Linux's), `first` (each search from the front) and `best`.
+
+    small, medium, large   their three experiments (filling.py): the share of SLOB's pages that is unused, over the run
+    counting               which state and way of counting gives their figures, and which of their sentences depend on it
+    log                    the candidates of single searches, in the form of their listing
+
+Two ways of counting. Ours: free bytes of SLOB's pages, by the bytes of these. Theirs, as the legible part of a log shows (LISTING):
+a request of a page or more, which goes to the page allocator, adds its pages to the page memory and to the unused memory as well;
+and nothing takes them off again, since Linux frees such pages past SLOB. Both of theirs were far from 0 when a test began.
+"""
 
 from __future__ import annotations
 
-from .model import Item
+import functools
+import itertools
+import statistics
+from collections.abc import Sequence
 
-ITEMS: list[Item] = []
+from ..replay.workload import Options, Workload
+from . import charts, filling
+from .charts import Line
+from .filling import MARKS, PAGE, STARTS
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .work import Work
+
+CALLS = 20_000  # allocations of a run
+MOST = {"small": 256, "medium": 4096, "large": 16384}  # bytes
+FITS = ("next", "first", "best")
+OTHERS = ("slub", "slab", "slqb", "yard")
+CURVE = 60  # points of a curve in a record
+
+# Results: page memory, unused memory and their ratio in the last legible lines of the small test's two logs.
+THEIRS = {"next": (703_225_856, 563_655_869, 0.801529), "best": (373_526_528, 271_730_837, 0.727474)}
+# Results: lines of a log with best fit in which both numbers are legible, in their order.
+LISTING = (
+    (374243328, 272437704), (374247424, 272439980), (374255616, 272448172), (374263808, 272456364), (374272000, 272464556),
+    (374280192, 272472748), (374296576, 272489132), (374300672, 272489823), (374317056, 272503183), (374435840, 272587114),
+)  # fmt: skip
+# What the text says of the ratio, by test and fit: at the start and at the end.
+RATIOS = {
+    ("small", "next"): (80.0, 80.15), ("small", "best"): (72.0, 72.75), ("medium", "next"): (80.0, 80.0), ("medium", "best"): (72.0, 74.0),
+    ("large", "next"): (80.0, 80.0),
+}  # fmt: skip
+SAME = 1.0  # points: ratios that differ by less "remain the same"
+
+
+def spec(fit: str) -> str:
+    return f"slob:fit={fit}"
+
+
+# ---- Runs --------------------------------------------------------------------------------------------------------
+
+
+def run(most: int, start: str, seed: int, fits: Sequence[str] = FITS, details: bool = False) -> Data:
+    """A run under each fit: at filling.MARKS slab pages and bytes of them unused. `details`: the curves, and other allocators."""
+    wanted = filling.sizes(most, CALLS, seed)
+    found: Data = {"large": sum(map(filling.pages_of, wanted)), "fits": {}, "curves": {}, "taken": {}}
+    with filling.filled(wanted, start) as calls:
+        for name in (*map(spec, fits), *(OTHERS if details else ())):
+            exact = calls.exact(name)
+            marks = {one["name"]: one for one in exact["snapshots"]}
+            fit = name.partition("fit=")[2]
+            if fit:
+                found["fits"][fit] = {mark: [marks[mark]["slab_pages"], marks[mark]["unused"]] for mark in MARKS}
+            if fit and details:
+                found["curves"][fit] = _curve(calls, exact["series"])
+            if details:
+                found["taken"][name] = _taken(marks["begin"], marks["filled"])
+    return found
+
+
+def _taken(begin: dict[str, int], filled: dict[str, int]) -> list[int]:
+    """Pages that an allocator took for the objects, and the bytes that these asked for."""
+    pages = sum(filled[name] - begin[name] for name in ("slab_pages", "large_pages"))
+    return [pages, filled["requested_bytes"] - begin["requested_bytes"]]
+
+
+def _curve(calls: filling.Filled, series: dict[str, list[int]]) -> list[list[int]]:
+    """Calls so far, slab pages, bytes of these unused."""
+    whole = zip(series["time"], series["slab_pages"], series["unused"], strict=True)
+    points = [[calls.call(time), pages, unused] for time, pages, unused in whole if time >= calls.begin]
+    return [points[place * (len(points) - 1) // (CURVE - 1)] for place in range(CURVE)]
+
+
+def _measure(name: str, work: Work) -> Data:
+    def part(start: str, seed: int) -> Data:
+        return work.once(f"{start}, seed {seed}", lambda: run(MOST[name], start, seed, details=seed == 1))
+
+    return {start: [part(start, seed) for seed in range(1, 2 if work.quick else work.repetitions + 1)] for start in STARTS}
+
+
+def ratio(at: Sequence[float]) -> float:
+    """% of SLOB's pages that is unused; 0 where there are none."""
+    return 100 * at[1] / (at[0] * PAGE) if at[0] else 0.0
+
+
+def theirs(one: Data, fit: str, mark: str, state: Sequence[float]) -> float:
+    """% unused as they count, at a mark of a run that begins with their page memory and unused memory."""
+    began, at = one["fits"][fit]["begin"], one["fits"][fit][mark]
+    large = 0 if mark == "begin" else one["large"] * PAGE
+    return 100 * (state[1] + at[1] - began[1] + large) / (state[0] + (at[0] - began[0]) * PAGE + large)
+
+
+def _of(runs: Sequence[Data], fit: str, mark: str) -> list[float]:
+    return [ratio(one["fits"][fit][mark]) for one in runs]
+
+
+# ---- The three experiments ---------------------------------------------------------------------------------------
+
+_STANDS_FOR = (
+    "Their system calls, in a kernel that had run for some time, are here the same calls in a replay: from empty memory, and from a "
+    "recorded kernel's state after the recording (booted: find over /usr/include). By their own counting they had 374 to 703 MB of page "
+    "memory when a test began; ours has what the recorded kernel's objects take. Their random numbers are not known: five seeds of ours, "
+    "the same for all fits (--quick: one)."
+)
+_WHEN = {"begin": "before", "filled": f"{CALLS:,} allocated", "end": "all freed"}
+
+
+def _judge(name: str, data: Data) -> Outcome:
+    sheets = [_moments(name, data), _as_they_count(name, data), _nobodys(data)]
+    return Outcome(sheets, _claims(name, data), _pictures(data), stands_for=_STANDS_FOR)
+
+
+def _moments(name: str, data: Data) -> Sheet:
+    rows = []
+    for start, fit, mark in itertools.product(STARTS, FITS, MARKS):
+        if start == "booted" or mark == "filled":
+            paper = _of_paper(name, fit, mark) if start == "booted" else None
+            rows.append((f"{start}, fit={fit}, {_WHEN[mark]}", repeated(paper, _of(data[start], fit, mark))))
+    notes = [
+        "fit=next is Linux's own, which the paper calls first fit.",
+        "Free bytes of SLOB's pages; requests of a page or more are none of it.",
+    ]
+    return Sheet("unused memory", "% of the pages", rows, notes=notes)
+
+
+def _of_paper(name: str, fit: str, mark: str) -> float | None:
+    return None if mark == "filled" or (name, fit) not in RATIOS else RATIOS[name, fit][mark == "end"]
+
+
+def _as_they_count(name: str, data: Data) -> Sheet:
+    rows = []
+    for fit, mark in itertools.product(THEIRS, MARKS):
+        samples = [theirs(one, fit, mark, THEIRS[fit]) for one in data["booted"]]
+        rows.append((f"fit={fit}, {_WHEN[mark]}", repeated(_of_paper(name, fit, mark), samples)))
+    states = " and ".join(f"{pages:,} bytes, {unused:,} unused (fit={fit})" for fit, (pages, unused, _) in THEIRS.items())
+    return Sheet(
+        "as they count, from where their machine was", "% of the page memory", rows, notes=[f"It was at {states}.", "See: counting."]
+    )
+
+
+def _nobodys(data: Data) -> Sheet:
+    rows = [(name, Figure(None, 100 * (1 - asked / (pages * PAGE)))) for name, (pages, asked) in data["empty"][0]["taken"].items()]
+    notes = ["From empty memory, all allocated. Large requests are in it, rounded up."]
+    return Sheet("of the pages that the allocations took, what nobody asked for", "%", rows, notes=notes)
+
+
+def _pictures(data: Data) -> list[Picture]:
+    found = []
+    for start in STARTS:
+        curves = data[start][0]["curves"]
+        shares = [Line(spec(fit), [(call, ratio(at)) for call, *at in curve if at[0]]) for fit, curve in curves.items()]
+        found.append(Picture(f"{start}: unused share of SLOB's pages", charts.lines(shares, "calls", "unused, % of the pages")))
+    sizes = []
+    for fit, curve in data["booted"][0]["curves"].items():
+        sizes.append(Line(f"fit={fit}, page memory", [(call, pages * PAGE / 1e6) for call, pages, _ in curve]))
+        sizes.append(Line(f"fit={fit}, unused", [(call, unused / 1e6) for call, _, unused in curve]))
+    return [*found, Picture("booted: page memory and unused memory", charts.lines(sizes, "calls", "MB", from_zero=True))]
+
+
+def _claims(name: str, data: Data) -> list[Claim]:
+    """The sentences on a test, by our counting in the booted state."""
+    booted = data["booted"]
+    first = booted[0]
+    way = {fit: [statistics.fmean(_of(booted, fit, mark)) for mark in MARKS] for fit in FITS}
+    counted = {fit: [theirs(first, fit, mark, THEIRS[fit]) for mark in MARKS] for fit in THEIRS}
+    goes = {
+        fit: f"before, filled, freed: {_way(way[fit])} of our pages; {_way(counted[fit])} as they count, from where they were"
+        for fit in THEIRS
+    }  # fmt: skip
+    began, filled = (first["fits"]["next"][mark][0] for mark in MARKS[:2])
+    moves = (filled - began + first["large"]) * PAGE
+    of_ours, of_theirs = (100 * moves / whole for whole in (began * PAGE, THEIRS["next"][0]))
+    share = f"the calls take {moves / 1e6:.1f} MB at most, {of_ours:.0f}% of our pages and {of_theirs:.1f}% of theirs"
+    steady = Claim("under first fit the ratio stays at about 80%", _swing(first, "next") < SAME, f"{goes['next']}; {share}")
+    lower = [way["best"][at] - way["next"][at] for at in (1, 2)]
+    less = f"best less next: {lower[0]:+.1f} points when all are allocated, {lower[1]:+.1f} when all are freed"
+    if name == "small":
+        return [
+            Claim("best fit leaves less unused than first fit: 72% for 80%", lower[0] < 0 and lower[1] < SAME, less),
+            steady,
+            Claim("under best fit the ratio is stable", _swing(first, "best") < SAME, goes["best"]),
+        ]
+    if name == "medium":
+        return [steady, Claim("under best fit it climbs from 72 to 74%", way["best"][2] - way["best"][0] >= SAME, goes["best"])]
+    return [
+        steady,
+        Claim("under best fit the ratio increases as the system runs", way["best"][2] - way["best"][0] >= SAME, goes["best"]),
+        Claim("best fit performs worse than first fit", lower[0] > 0, less),
+    ]
+
+
+def _swing(one: Data, fit: str) -> float:
+    """By how many points the ratio differs over a run."""
+    shares = [ratio(at) for _, *at in one["curves"][fit]]
+    return max(shares) - min(shares)
+
+
+def _way(shares: Sequence[float]) -> str:
+    return ", ".join(f"{share:.1f}" for share in shares) + "%"
+
+
+# ---- Which counting, which state ---------------------------------------------------------------------------------
+
+SIZES = (256, 1024, 2048, 4096, 4608, 5120, 6144, 8192, 12288, 16384)
+QUICK_SIZES = (256, 4096, 5120, 16384)
+
+
+def _measure_counting(work: Work) -> Data:
+    def part(most: int) -> Data:
+        return work.once(f"up to {most}", lambda: run(most, "booted", 1, tuple(THEIRS)))
+
+    sizes = QUICK_SIZES if work.quick else SIZES
+    return {"sizes": {str(most): part(most) for most in sizes}, "recording": work.once("the recording", _recorded)}
+
+
+def _recorded() -> Data:
+    """Of the recording alone: its requests of a page or more, in pages, SLOB's state at its end, and how long it is."""
+    with Workload(filling.RECORDING, Options(start="recorded")) as workload:
+        exact = workload.exact(spec("next"))
+        large = 0
+        for batch in workload.trace.batches(["kind", "size"]):
+            asked = zip(batch["kind"].to_pylist(), batch["size"].to_pylist(), strict=True)
+            large += sum(filling.pages_of(size) for kind, size in asked if kind == "kmalloc")
+        seconds = workload.metadata.span_seconds
+    pages = exact["slab_pages_end"]
+    return {"slab_pages": pages, "unused": round(exact["unused_ratio_end"] * pages * PAGE), "large": large, "seconds": seconds}
+
+
+def _judge_counting(data: Data) -> Outcome:
+    runs: dict[int, Data] = {int(most): one for most, one in data["sizes"].items()}
+    gains = {most: _of([one], "best", "filled")[0] - _of([one], "next", "filled")[0] for most, one in runs.items()}
+    ends = {
+        most: {(fit, state): theirs(one, fit, "end", THEIRS[state]) for fit in THEIRS for state in THEIRS} for most, one in runs.items()
+    }
+    by_sizes = [(f"up to {most:,} bytes: best less next", Figure(None, gain)) for most, gain in gains.items()]
+    crossed = [
+        (f"up to {most:,} bytes, fit={fit}, from the state of fit={state}", Figure(None, share))
+        for most, found in ends.items() for (fit, state), share in found.items()
+    ]  # fmt: skip
+    lines = [
+        Line(f"fit={fit}, from the state of {state}", [(most, found[fit, state]) for most, found in ends.items()])
+        for fit in THEIRS for state in THEIRS
+    ]  # fmt: skip
+    pictures = [
+        Picture("as they count: the ratio when all are freed", charts.lines(lines, "greatest size, bytes", "unused, % of the page memory")),
+        Picture(
+            "as we count: best fit less next fit, when all are allocated",
+            charts.lines(
+                [Line("best less next", list(gains.items()))], "greatest size, bytes", "points of the unused share", from_zero=True
+            ),
+        ),
+    ]
+    sheets = [
+        _listing(), Sheet("unused share of SLOB's pages when all are allocated", "points", by_sizes),
+        Sheet("as they count, when all are freed", "%", crossed), _uptime(data["recording"]),
+    ]  # fmt: skip
+    return Outcome(sheets, _claims_of_counting(runs, gains, ends), pictures, stands_for=_STANDS_FOR)
+
+
+def _claims_of_counting(runs: dict[int, Data], gains: dict[int, float], ends: dict[int, dict[tuple[str, str], float]]) -> list[Claim]:
+    within = [found for most, found in ends.items() if most <= PAGE]
+    by_fit = max(abs(found["best", state] - found["next", state]) for found in within for state in THEIRS)
+    by_state = min(abs(found[fit, "next"] - found[fit, "best"]) for found in within for fit in THEIRS)
+    began = 100 * THEIRS["best"][1] / THEIRS["best"][0]
+    climbing = [most for most, found in ends.items() if found["best", "best"] - began >= SAME]
+    climbs = f"from sizes up to {min(climbing):,} on" if climbing else "at none of these sizes"
+    least, most = min(runs), max(runs)
+    held = {size: 100 * (_filled(runs[size], "best") / _filled(runs[size], "next") - 1) for size in (least, most)}
+    grew = {fit: runs[most]["fits"][fit]["filled"][1] - runs[most]["fits"][fit]["begin"][1] for fit in THEIRS}
+    large = runs[most]["large"] * PAGE
+    better = ", ".join(f"{size:,}" for size, gain in gains.items() if gain < 0)
+    return [
+        Claim(
+            "the different starting positions are due to the different state of the system",
+            by_fit < by_state,
+            f"as they count, with sizes up to a page, the fit moves the ratio by {by_fit:.2f} points at most, the state that a run begins "
+            f"in by {by_state:.2f} at least: 80 for 72% is two states, not two fits",
+        ),
+        Claim(
+            "best fit improves on first fit for small allocations, but performs worse for bigger ones",
+            gains[least] < 0 < gains[most],
+            f"in SLOB's pages best fit leaves less unused with sizes up to {better or 'none of these'}, and holds {held[least]:+.1f}% "
+            f"pages at {least:,} and {held[most]:+.1f}% at {most:,}. As they count the ratio rises under either fit, by a point and more "
+            f"{climbs}, since each request of a page or more adds its pages to the unused memory for good",
+        ),
+        Claim(
+            "with large sizes the room left on pages accumulates and leaves huge chunks unused",
+            grew["best"] > large,
+            f"the unused memory of SLOB's pages changes by {grew['best'] / 1e6:+.1f} MB under best fit and {grew['next'] / 1e6:+.1f} under "
+            f"next; the requests of a page or more, which no fit sees, are {large / 1e6:.0f} MB, all unused as they count",
+        ),
+    ]
+
+
+def _filled(one: Data, fit: str) -> int:
+    pages: int = one["fits"][fit]["filled"][0]
+    return pages
+
+
+def _listing() -> Sheet:
+    """What each legible line of a log adds, and what that is by their way of counting."""
+    rows, whole = [], 0
+    for (pages, unused), (more_pages, more_unused) in itertools.pairwise(LISTING):
+        rows.append((f"page memory {pages:,} to {more_pages:,}", Figure(more_unused - unused, None)))
+        whole += more_unused - unused == more_pages - pages
+    notes = [
+        f"{whole} of these {len(rows)} steps add as many bytes to the unused memory as to the page memory, two or four pages: so does a "
+        "request of more than a page where its pages count as unused. A new page of SLOB's adds 4,096 less what is taken of it."
+    ]
+    return Sheet("what lines of their log add to the unused memory", "bytes", rows, notes=notes)
+
+
+def _uptime(recorded: Data) -> Sheet:
+    """How much must have been asked for until their counters say what they said."""
+    rows = []
+    for fit, (_, _, share) in THEIRS.items():
+        needed = (share * recorded["slab_pages"] * PAGE - recorded["unused"]) / (1 - share)
+        seconds = needed / (recorded["large"] * PAGE / recorded["seconds"])
+        rows += [
+            (f"MB of requests of a page or more until {100 * share:.1f}% are unused (fit={fit})", Figure(None, needed / 1e6)),
+            (f"seconds of our recording's load until then (fit={fit})", Figure(None, seconds)),
+        ]
+    notes = [
+        f"At the recording's end {ratio((recorded['slab_pages'], recorded['unused'])):.1f}% of SLOB's pages are unused; in its "
+        f"{recorded['seconds']:.1f} s such requests took {recorded['large']:,} pages."
+    ]
+    return Sheet("when their counters would say what they said", "", rows, notes=notes)
+
+
+# ---- The log -----------------------------------------------------------------------------------------------------
+
+LOGGED = 60  # candidates at most, of one search
+LOG_EVERY, KEPT, SHOWN = 50, 60, 6  # searches
+
+
+def _measure_log(work: Work) -> Data:
+    return {"searches": work.once("the log", _log)}
+
+
+def _log() -> list[Data]:
+    """Searches of best fit in the booted state and over the small test, of those whose list is whole."""
+    found: list[Data] = []
+    with filling.filled(filling.sizes(MOST["small"], CALLS, 1), "booted") as calls, calls.workload.temporary_file() as path:
+        calls.workload.exact(f"{spec('best')},log_every={LOG_EVERY}", path)
+        for line in path.read_text().splitlines():
+            name, *numbers = line.split()
+            if name == "slob_request":
+                found.append({"request": int(numbers[0])})
+            else:
+                found[-1][name.removeprefix("slob_")] = [int(number) for number in numbers]
+    whole = [one for one in found if 0 < len(one["candidates"]) < LOGGED]
+    return whole[:: max(1, len(whole) // KEPT)]
+
+
+def _judge_log(data: Data) -> Outcome:
+    searches = data["searches"]
+    tightest = [one["chosen"] == [min((size for size in one["candidates"] if size >= one["request"]), default=0)] for one in searches]
+    ended = [one["candidates"][-1] == one["request"] for one in searches if one["chosen"] == [one["request"]]]
+    shown = searches[:: max(1, len(searches) // SHOWN)][:SHOWN]
+    rows = [(f"{len(one['candidates'])} candidates for {one['request']} bytes: best fit", Figure(None, one["chosen"][0])) for one in shown]
+    claims = [
+        Claim(
+            "the best fitting block serves",
+            all(tightest),
+            f"of {len(tightest)} searches whose list is whole, {sum(tightest)} took the smallest block that is large enough; kmalloc "
+            "aligns an object whose size is a power of two to that, for which the smallest may have no room",
+        ),
+        Claim(
+            "a block of the exact size ends the search",
+            all(ended),
+            f"it does in {sum(ended)} of {len(ended)} searches of ours that took one; in the paper's own listing, further "
+            "candidates follow it in all four searches that met one",
+        ),
+    ]
+    notes = [line for one in shown for line in _lines(one)]
+    notes.append("Bytes, kmalloc's header of 8 included. Best Fit: 0 stands for a new page, as no block was large enough.")
+    return Outcome([Sheet("the log", "bytes", rows, notes=notes)], claims, stands_for=_STANDS_FOR)
+
+
+def _lines(one: Data) -> list[str]:
+    """A search in the form of their listing, the candidates in one line."""
+    told = {"Request": [one["request"]], "Candidate block size": one["candidates"], "Best Fit": one["chosen"]}
+    return [f"slob_alloc: {name}: {' '.join(map(str, numbers))}" for name, numbers in told.items()]
+
+
+ITEMS: list[Item] = [
+    *(
+        Item(
+            "kyritsis", name, f"{name.capitalize()} allocations, up to {most:,} bytes", "Results", functools.partial(_measure, name),
+            functools.partial(_judge, name), filling.check, exact=True,
+        )
+        for name, most in MOST.items()
+    ),
+    Item(
+        "kyritsis", "counting", "Why 80% for 72%, and why worse for large ones", "Results, Conclusions", _measure_counting, _judge_counting,
+        filling.check, exact=True,
+    ),
+    Item("kyritsis", "log", "The candidates of single searches", "Part A, the log", _measure_log, _judge_log, filling.check, exact=True),
+]  # fmt: skip

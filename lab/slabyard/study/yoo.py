@@ -1,7 +1,323 @@
-"""yoo"""
+"""Yoo: where hackbench spends its time under SLUB, SLAB and SLOB, as flame graphs.
+
+He sampled a machine whose processors he does not name; the functions of the allocators were kept out of line. Here the instructions of
+every stack are counted, in kernels of the same kind on four CPUs under QEMU (kernels/flame.py, plugin/tree.h). Allocator functions are out
+of line, so they are told apart as in his graphs. Time is instructions, with those that a CPU could have executed while it waited for
+a lock. CPUs run in short turns, so a lock's holder and those who wait for it move on together.
+
+    shares    his figures: allocation, freeing, the slow path, waiting; and the three graphs
+    waiting   SLOB's share by the number of CPUs and by the length of a turn: what his 68.9% depends on
+    threads   the same question outside a kernel: the allocator's share of threads that allocate, with the wait for its locks
+"""
 
 from __future__ import annotations
 
-from .model import Item
+import functools
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
-ITEMS: list[Item] = []
+from ..base.stacks import Stack
+from ..base.terminal import Progress
+from ..kernels import build, cost, flame, icicle, kinds, source, tools, workloads
+from ..kernels.machine import Hardware, Plan
+from ..results import threads
+from . import charts
+from .charts import Line
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .work import Work
+
+# His text, in % of hackbench's time: allocation, freeing; all of the allocator; the slow path and waiting, in % of the allocator's calls.
+ALLOCATION = {"slub": 11.72, "slab": 10.5}
+FREEING = {"slub": 13.3, "slab": 9.82}
+WHOLE = {"slub": 25.02, "slab": 20.32, "slob": 68.89}
+SLOW_OF_ALLOCATION = {"slub": 18.5}  # "roughly 18~19%"
+WAITING_OF_ALLOCATOR = {"slob": 98.5}  # "roughly 98~99%"
+CALLS_OF_SYSTEM = 96.41  # SLUB's graph: read and write
+
+LINUX = ("slub", "slab", "slob")
+OURS = ("slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
+CPUS, TURN = 4, 100  # turn: instructions
+MEMORY = 512 << 20
+NEAR = (0.75, 1.33)  # ours by his: where a figure of his is met
+KEPT = 0.006  # of all: the least box of a graph that a record keeps
+BY_CPUS, BY_TURN = (1, 2, 4, 8), (25, 100, 400, 1600)
+
+
+def check() -> None:
+    cost.check()
+    tools.boot("x86_64")
+    tools.require((tools.HACKBENCH,), "the workload hackbench")
+
+
+def plan(text: str, cpus: int, messages: int, progress: Progress) -> Plan:
+    """A boot of the kernel for an allocator, its functions out of line, that runs hackbench: 40 processes on sockets."""
+    spec = kinds.parse(text)
+    kernel = build.build(build.Request(source.find(None), "x86_64", spec.kind, outlined=True), progress)
+    return Plan(spec, kernel, workloads.parse(f"hackbench -g 1 -l {messages}"), Hardware(MEMORY, cpus, 1, "tcg"), timeout=900)
+
+
+def counted(text: str, cpus: int, turn: int, work: Work, graph: bool = False) -> Data:
+    """Shares of a boot's kernel instructions; `graph`: with the stacks of which a graph is drawn."""
+    planned = plan(text, cpus, 20 if work.quick else 100, work.progress)
+    profile = flame.count(planned, turn)
+    found: Data = {name: round(share, 6) for name, share in flame.shares(profile, planned.spec.kind.slow).items()}
+    whole = profile.samples + profile.of_programs
+    found |= {"kernel": profile.samples, "programs": profile.of_programs, "calls": round(_system_calls(profile) / whole, 6)}
+    if graph:
+        found["boxes"] = boxes(profile.stacks)
+    return found
+
+
+def _system_calls(profile: flame.Profile) -> int:
+    """Instructions within system calls that read and write."""
+    return sum(count for stack, count in profile.stacks.items() if any(frame in _READS_AND_WRITES for frame in stack))
+
+
+_READS_AND_WRITES = frozenset(("ksys_read", "ksys_write", "vfs_read", "vfs_write"))
+
+
+def boxes(stacks: Mapping[Stack, int]) -> list[list[int | str]]:
+    """The boxes of a graph that are wide enough to be seen: the number of the one above (from 1; 0: none), the function, the weight."""
+    weights: Counter[Stack] = Counter()
+    for stack, count in stacks.items():
+        for depth in range(1, len(stack) + 1):
+            weights[stack[:depth]] += count
+    least = KEPT * sum(stacks.values())
+    wide = sorted(stack for stack, weight in weights.items() if weight >= least)
+    place = {stack: number for number, stack in enumerate(wide, 1)}
+    return [[place.get(stack[:-1], 0), stack[-1], weights[stack]] for stack in wide]
+
+
+def unpacked(kept: Sequence[Sequence[int | str]]) -> dict[Stack, int]:
+    """The stacks again: what was too narrow counts for the box above."""
+    found: dict[Stack, int] = {}
+    stacks: list[Stack] = [()]
+    for above, name, weight in kept:
+        stack = (*stacks[int(above)], str(name))
+        stacks.append(stack)
+        found[stack] = int(weight)
+        if above:
+            found[stack[:-1]] -= int(weight)
+    return found
+
+
+# ---- Shares ------------------------------------------------------------------------------------------------------
+
+
+def _measure_shares(work: Work) -> Data:
+    found: Data = {}
+    for turn in range(1 if work.quick else work.repetitions):
+        for text in LINUX + (OURS if turn == 0 and not work.quick else ()):
+            part = functools.partial(counted, text, CPUS, TURN, work, text in LINUX and turn == 0)
+            found.setdefault(text, []).append(work.once(f"{text}, boot {turn + 1}", part))
+    return found
+
+
+Share = Callable[[Data], float]
+
+
+def _allocation(one: Data) -> float:
+    return 100 * _of_all(one, "alloc")
+
+
+def _freeing(one: Data) -> float:
+    return 100 * _of_all(one, "free")
+
+
+def _whole(one: Data) -> float:
+    return _allocation(one) + _freeing(one)
+
+
+def _of_all(one: Data, name: str) -> float:
+    """A share of the kernel's instructions, as one of all, programs included: his percentages are of hackbench's whole time."""
+    return float(one[name] * one["kernel"] / (one["kernel"] + one["programs"]))
+
+
+def _slow_of_allocation(one: Data) -> float:
+    return float(100 * one["alloc_slow"] / one["alloc"])
+
+
+def _waiting(one: Data) -> float:
+    """% of the allocator's instructions."""
+    return float(100 * (one["alloc_waits"] + one["free_waits"]) / (one["alloc"] + one["free"]))
+
+
+def _calls(one: Data) -> float:
+    return float(100 * one["calls"])
+
+
+_SHEETS: tuple[tuple[str, Share, Mapping[str, float]], ...] = (
+    ("allocation, of all", _allocation, ALLOCATION),
+    ("freeing, of all", _freeing, FREEING),
+    ("allocation and freeing, of all", _whole, WHOLE),
+    ("the slow path, of allocation", _slow_of_allocation, SLOW_OF_ALLOCATION),
+    ("waiting for a lock, of allocation and freeing", _waiting, WAITING_OF_ALLOCATOR),
+    ("reading and writing by system calls, of all", _calls, {"slub": CALLS_OF_SYSTEM}),
+)
+
+_STANDS_FOR = (
+    "hackbench (40 processes on sockets) on Linux 6.1 kernels of four CPUs under QEMU, for his machine, whose processors he does not name. "
+    "Instructions stand for time: a cache line that goes from CPU to CPU costs nothing more, so waiting for a lock costs less than on a "
+    "real machine. The allocator's functions are compiled out of line by flags, not by taking `inline` out of the source. Idle CPUs are "
+    "left out."
+)
+
+
+def _judge_shares(data: Data) -> Outcome:
+    sheets = [
+        Sheet(title, "%", [(text, repeated(paper.get(text), [share(one) for one in boots])) for text, boots in data.items()])
+        for title, share, paper in _SHEETS
+    ]
+    mean = {text: {share: statistics.fmean(map(share, boots)) for _, share, _ in _SHEETS} for text, boots in data.items()}
+    slub, slab, slob = (mean[text] for text in LINUX)
+    claims = [
+        Claim(
+            "hackbench spends most of its time in read and write calls (96.41%)",
+            slub[_calls] > 50,
+            f"{slub[_calls]:.1f}% of all instructions",
+        ),
+        _met("SLUB takes 25.02% of all time", slub[_whole], WHOLE["slub"]),
+        _met("18 to 19% of SLUB's allocation is its slow path", slub[_slow_of_allocation], SLOW_OF_ALLOCATION["slub"]),
+        _met("SLAB takes 20.32%", slab[_whole], WHOLE["slab"]),
+        Claim("SLAB takes less than SLUB", slab[_whole] < slub[_whole], f"{slab[_whole]:.1f}% for {slub[_whole]:.1f}%"),
+        _met("SLOB takes 68.89%, the most by far", slob[_whole], WHOLE["slob"]),
+        Claim(
+            "98 to 99% of SLOB's time is waiting for its one lock",
+            slob[_waiting] >= 90,
+            f"{slob[_waiting]:.1f}% here; the rest searches its pages: {100 - slob[_waiting]:.1f}%. By CPUs: yoo waiting",
+        ),
+    ]
+    bars = charts.bars(
+        ["allocation", "freeing", "waiting for a lock"],
+        [
+            (text, [repeated(ALLOCATION.get(text), [*map(_allocation, boots)]), repeated(FREEING.get(text), [*map(_freeing, boots)]),
+                    repeated(None, [_whole(one) * _waiting(one) / 100 for one in boots])])
+            for text, boots in data.items()
+        ],
+        "% of all instructions",
+    )  # fmt: skip
+    return Outcome(sheets, claims, [Picture("Shares", bars), *_graphs(data)], stands_for=_STANDS_FOR)
+
+
+def _met(text: str, ours: float, his: float) -> Claim:
+    return Claim(text, NEAR[0] <= ours / his <= NEAR[1], f"{ours:.1f}% here")
+
+
+def _graphs(data: Data) -> list[Picture]:
+    """The three graphs in one scale: allocation blue, freeing orange, their slow paths darker."""
+    look: dict[str, str | int | float] = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
+    found = []
+    for text in LINUX:
+        stacks = unpacked(data[text][0]["boxes"])
+        svg = str(icicle.picture(stacks, kinds.KINDS[text].slow, f"{text} under hackbench", look))
+        found.append(Picture(f"{text}: stacks of the kernel, callees below; allocation blue, freeing orange, slow paths darker", svg))
+    return found
+
+
+# ---- Waiting for SLOB's lock -------------------------------------------------------------------------------------
+
+
+def _measure_waiting(work: Work) -> Data:
+    def part(cpus: int, turn: int) -> Data:
+        return work.once(f"slob, {cpus} CPUs, turns of {turn}", lambda: counted("slob", cpus, turn, work))
+
+    cpus, turns = (BY_CPUS[:3:2], ()) if work.quick else (BY_CPUS, BY_TURN)
+    return {"cpus": {str(one): part(one, TURN) for one in cpus}, "turns": {str(one): part(CPUS, one) for one in turns}}
+
+
+def _judge_waiting(data: Data) -> Outcome:
+    by_cpus = {int(cpus): (_whole(one), _waiting(one)) for cpus, one in data["cpus"].items()}
+    by_turn = {int(turn): (_whole(one), _waiting(one)) for turn, one in data["turns"].items()}
+    sheets = [
+        Sheet(f"SLOB's {what}", "%", [(f"{cpus} CPUs", Figure(None, one[place])) for cpus, one in by_cpus.items()]
+              + [(f"{CPUS} CPUs in turns of {turn:,} instructions", Figure(None, one[place])) for turn, one in by_turn.items()])
+        for place, what in enumerate(("share of all instructions", "waiting, of its allocation and freeing"))
+    ]  # fmt: skip
+    least, most = min(by_cpus), max(by_cpus)
+    reached = [cpus for cpus, one in by_cpus.items() if one[0] >= WHOLE["slob"]]
+    turning = f"his share is reached from {min(reached)} CPUs on" if reached else "his share is not reached"
+    claims = [
+        Claim(
+            "SLOB's share is high because of its one lock",
+            by_cpus[most][0] > by_cpus[least][0] and by_cpus[most][1] > 50,
+            "; ".join(f"{cpus} CPUs: {share:.1f}% of all, {waits:.1f}% of it waiting" for cpus, (share, waits) in by_cpus.items())
+            + f"; {turning}",
+        ),
+    ]
+    series = [Line(name, [(cpus, one[place]) for cpus, one in by_cpus.items()]) for place, name in enumerate(("of all", "waiting, of it"))]
+    pictures = [Picture("SLOB by CPUs", charts.lines(series, "CPUs", "%", from_zero=True))]
+    return Outcome(sheets, claims, pictures, stands_for=_STANDS_FOR)
+
+
+# ---- Threads -----------------------------------------------------------------------------------------------------
+
+THREADS = (1, 2, 4)
+WORKLOAD = "hackbench"
+
+
+def _measure_threads(work: Work) -> Data:
+    def part(count: int, turn: int) -> Data:
+        """A run of each, whose operations are sampled."""
+        planned = threads.Plan(LINUX, [WORKLOAD], (count,), runs=1, seed=turn)
+        made = threads.run(planned, work.progress)
+        return {one["run"]["allocator"]: {name: one["timed"].get(name) for name in _KEPT} for one in made}
+
+    def runs(count: int) -> list[Data]:
+        return [work.once(f"{count}, run {turn + 1}", functools.partial(part, count, turn)) for turn in range(work.repetitions)]
+
+    return {str(count): runs(count) for count in THREADS}
+
+
+_KEPT = ("allocator_share", "lock_waits", "operations")
+
+
+def _judge_threads(data: Data) -> Outcome:
+    cells = [(text, int(count), runs) for count, runs in data.items() for text in LINUX]
+    share = {(text, count): [100 * one[text]["allocator_share"] for one in runs] for text, count, runs in cells}
+    waits = {(text, count): [one[text]["lock_waits"] / one[text]["operations"] for one in runs] for text, count, runs in cells}
+    sheets = [
+        Sheet(title, unit, [(f"{text}, {_groups(count)}", repeated(None, samples)) for (text, count), samples in found.items()])
+        for title, unit, found in (
+            ("the allocator's share of the threads' time", "%", share), ("waits for a lock, of an operation", "waits", waits),
+        )
+    ]  # fmt: skip
+    least, most = min(THREADS), max(THREADS)
+    at_most = {text: statistics.fmean(share[text, most]) for text in LINUX}
+    said = ", ".join(f"{text} {value:.1f}%" for text, value in at_most.items())
+    alone, together = (statistics.fmean(waits["slob", count]) for count in (least, most))
+    claims = [
+        Claim(
+            "SLOB takes by far the largest share", at_most["slob"] > max(at_most["slub"], at_most["slab"]), f"{said} with {_groups(most)}"
+        ),
+        Claim(
+            "since everybody waits for its one lock",
+            at_most["slob"] > statistics.fmean(share["slob", least]) and together > alone,
+            f"{statistics.fmean(share['slob', least]):.1f}% and {alone:.3f} waits an operation with {_groups(least)}, "
+            f"{at_most['slob']:.1f}% and {together:.3f} with {_groups(most)}",
+        ),
+    ]
+    stands_for = (
+        f"Threads that send each other messages (slabyard threads --workload {WORKLOAD}) on this machine, timed: the share of the "
+        "allocator in their time, the wait for its locks with it. There is no kernel in it, so his percentages are of something else."
+    )
+    return Outcome(sheets, claims, stands_for=stands_for)
+
+
+def _groups(count: int) -> str:
+    return f"{count} group{'s' * (count > 1)} of threads"
+
+
+ITEMS: list[Item] = [
+    Item(
+        "yoo",
+        "shares",
+        "hackbench's time in the allocator, and the flame graphs",
+        "SLUB, SLAB, SLOB",
+        _measure_shares,
+        _judge_shares,
+        check,
+    ),
+    Item("yoo", "waiting", "Waiting for SLOB's lock", "SLOB", _measure_waiting, _judge_waiting, check),
+    Item("yoo", "threads", "The allocator's share among threads", "SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
+]

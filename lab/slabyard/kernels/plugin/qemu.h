@@ -64,6 +64,12 @@ unsigned qemu_plugin_mem_size_shift(uint32_t access);
 bool qemu_plugin_mem_is_store(uint32_t access);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(uint32_t access, uint64_t address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
+
+/* Not of the interface, but of a QEMU that loads modules, whose functions all can be called: a CPU's number to the CPU, and
+ * the end of its turn where all CPUs share a thread. */
+struct CPUState;
+__attribute__((weak)) struct CPUState *qemu_get_cpu(int number);
+__attribute__((weak)) void cpu_exit(struct CPUState *);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
 #endif

@@ -1,0 +1,270 @@
+"""What is run for Ferreira et al. 2015: sysbench on real kernels, timed in some boots and counted in others.
+
+    timed     memory that has been used before; then sysbench's memory mode, then fileio: prepare, run, cleanup. Each in one boot, as
+              theirs: 4 kernels on 1 to 8 cores, five times, were 160 restarts. Kept are the time that sysbench gives of its run
+              stage, and of each mode the kernel's memory after it and the fallback events during it.
+    counted   the run stage alone, in a boot whose kernel instructions are counted (kernels/cost.py). On one CPU the clock is the count
+              of instructions, so there sysbench's own time is one, too: exact, the same on every machine.
+
+All tables and figures of the paper come out of these boots, so they are run once: by the first item that is asked for. The others take
+them from it, or from its record in the same folder.
+
+Memory is used before in this way: 32 KiB files of a tmpfs fill it, and every fourth one is removed (guest_files/fill.c). So what is
+free is in pieces between movable pages, and a slab's pages soon have to be taken from those. What stays of these files is not counted as
+the kernel's memory. The files of fileio lie on ext4 on a ram disk, all of whose memory is taken before that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import UserError
+from ..kernels import build, cost, guest, kinds, machine, run, source, tools
+from ..kernels.workloads import Job, Workload
+from .model import Data
+from .work import Work
+
+ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard"}
+SHORT = 16  # objects
+SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
+MODES = ("memory", "fileio")
+THREADS, FILES = 64, 128  # as theirs
+THEIR_WRITES, THEIR_GIGABYTES, THEIR_FILES_MB = 100_000, 100, 2048
+MEMORY = 256 << 20  # of a guest
+DISK_KB, FILES_MB = 40960, 32
+SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # bytes left free, bytes of a file, every which is removed
+CACHES_KEPT = 8
+_MEMINFO = ("MemTotal", "MemFree", "Buffers", "Cached", "Shmem", "AnonPages", "Slab")
+_TOTAL = re.compile(r"total time:\s+([\d.]+)s")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run. `counted_on`: CPUs of the boots that count."""
+
+    cpus: tuple[int, ...]
+    repetitions: int
+    writes: int
+    transferred_mb: int
+    counted_on: tuple[int, ...]
+    counted_writes: int
+    counted_mb: int
+
+
+FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 1000, 256)
+QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
+
+
+def check() -> None:
+    """UserError where this machine lacks what builds and boots the kernels, or what counts."""
+    tools.boot("x86_64")
+    tools.require((tools.SYSBENCH, tools.COMPILER, tools.QEMU), "sysbench in a guest")
+    cost.check()
+    source.find(None)
+
+
+# ---- In the guest --------------------------------------------------------------------------------------------------
+
+_DISK = f"dd if=/dev/zero of=/dev/ram0 bs=1024k count={DISK_KB >> 10} && mke2fs -q /dev/ram0 {DISK_KB} && mount -t ext4 /dev/ram0 /mnt"
+_AT = """at() {
+echo "@$1" >/sys/kernel/tracing/trace_marker
+echo "@$1"
+cat /proc/meminfo
+}"""
+
+
+def _memory(megabytes: int) -> str:
+    return f"sysbench memory --threads={THREADS} --memory-block-size=1K --memory-total-size={megabytes}M --time=0 run"
+
+
+def _fileio(writes: int, stage: str) -> str:
+    return (
+        f"sysbench fileio --rand-seed=1 --file-num={FILES} --file-total-size={FILES_MB}M --file-block-size=16K --file-test-mode=rndwr "
+        f"--threads={THREADS} --events={writes} --time=0 {stage}"
+    )
+
+
+def timed_job(scale: Scale) -> Job:
+    """Both modes, one after the other, with what /proc/meminfo says before and after each."""
+    stages = [f"{_fileio(scale.writes, stage)} || exit" for stage in ("prepare", "run", "cleanup")]
+    script = "\n".join((_AT, "cd /mnt", "at begin", f"{_memory(scale.transferred_mb)} || exit", "at memory", *stages, "at fileio"))
+    fill = guest.compiled("fill")
+    used = f"mount -o remount,size=90% /dev/shm && {fill} /dev/shm {SPARE} {PIECE} {EACH}"
+    return _job("sysbench", ["sh", "-c", script], f"{_DISK} && {used}", fill)
+
+
+def counted_job(mode: str, scale: Scale) -> Job:
+    """One mode's run stage alone."""
+    if mode == "memory":
+        return _job(mode, shlex.split(_memory(scale.counted_mb)), "true")
+    prepare = f"{_DISK} && cd /mnt && {_fileio(scale.counted_writes, 'prepare')}"
+    return _job(mode, shlex.split(_fileio(scale.counted_writes, "run")), prepare)
+
+
+def _job(name: str, command: list[str], prepare: str, *programs: Path) -> Job:
+    workload = Workload(name, name, shlex.join(command), (tools.SYSBENCH,), prepare, after="umount /mnt")
+    return Job(name, command, workload, [Path(tools.path_of(tools.SYSBENCH, "sysbench in a guest")), *programs])
+
+
+# ---- Out of the guest ----------------------------------------------------------------------------------------------
+
+
+def _seconds(output: str, spec: str) -> float:
+    found = _TOTAL.search(output)
+    if found is None:
+        raise UserError(f"sysbench on {spec} has not said how long it ran")
+    return float(found[1])
+
+
+def timed(texts: Mapping[str, str], spec: str) -> dict[str, dict[str, float]]:
+    """Of each mode: seconds of the run stage, KiB after it (`used`: MemTotal - MemFree, without the files that fill memory; `own`: without
+    all page cache and programs; `slab`), events during it."""
+    stages = re.split(r"(?m)^@(\w+)\n", texts.get("output", ""))
+    output = dict(zip(stages[1::2], stages[2::2], strict=True))
+    if not {"begin", *MODES} <= output.keys():
+        raise UserError(f"sysbench on {spec} was not done: {texts.get('output', '')[-200:]}")
+    ran = {"memory": output["begin"], "fileio": output["memory"]}
+    events = events_by_mark(texts.get("extfrag", ""))
+    return {mode: {"seconds": _seconds(ran[mode], spec), **_memory_of(output[mode]), "events": events[mode]} for mode in MODES}
+
+
+def _memory_of(meminfo: str) -> dict[str, int]:
+    kb = {name: int(found[1]) if (found := re.search(rf"(?m)^{name}: +(\d+) kB", meminfo)) else 0 for name in _MEMINFO}
+    used = kb["MemTotal"] - kb["MemFree"]
+    return {"used": used - kb["Shmem"], "own": used - kb["Buffers"] - kb["Cached"] - kb["AnonPages"], "slab": kb["Slab"]}
+
+
+def events_by_mark(trace: str) -> dict[str, int]:
+    """Fallback events before each mark of the trace and behind the one before it."""
+    found: dict[str, int] = {}
+    events = 0
+    for line in trace.splitlines():
+        mark = re.search(r"tracing_mark_write: @(\w+)", line)
+        if mark:
+            found[mark[1]] = events
+            events = 0
+        else:
+            events += f" {machine.FALLBACK}: " in line
+    return found
+
+
+def caches_of(slabinfo: str) -> dict[str, Any]:
+    """What caches hold: pages in all, KiB of free objects in all, and of the caches with most of these their name and KiB."""
+    found = run.caches(slabinfo)
+    unused = [(one["name"], (one["objects"] - one["active_objects"]) * one["size"] / 1024) for one in found]
+    top = sorted(unused, key=lambda one: -one[1])[:CACHES_KEPT]
+    return {
+        "kb": 4 * sum(one["pages"] for one in found),
+        "unused_kb": round(sum(kb for _, kb in unused)),
+        "most_unused": [[name, round(kb)] for name, kb in top],
+    }
+
+
+def counted(done: run.Run, spec: str) -> dict[str, Any]:
+    """Of a boot that counted: sysbench's time; of the allocator calls, instructions by part, waiting for its locks, and misses; the
+    kernel's instructions."""
+    found = done.cost
+    assert found is not None
+    calls = found["operations"]
+    waits = [one for one in found["functions"] if one["part"] == "locks" and "slowpath" in one["name"]]
+    return {
+        "seconds": _seconds(done.texts.get("output", ""), spec),
+        "operations": calls,
+        "instructions": round(found["instructions"] * calls),
+        **{part: round(figures["instructions"] * calls) for part, figures in found["parts"].items()},
+        "waiting": round(sum(one["instructions"] for one in waits) * calls),
+        "l1_misses": round(found["l1_misses"] * calls),
+        "ll_misses": round(found["ll_misses"] * calls),
+        "kernel": found["kernel"]["instructions"],
+    }
+
+
+# ---- The boots -----------------------------------------------------------------------------------------------------
+
+_done: dict[tuple[bool, Path | None], Data] = {}
+
+
+def boots(work: Work) -> Data:
+    """All boots, or what another item of the same run has of them."""
+    key = (work.quick, work.kept.parent if work.kept else None)
+    if key not in _done:
+        _done[key] = _recorded(work) or _boots(work)
+    return _done[key]
+
+
+def _recorded(work: Work) -> Data | None:
+    """What stands in the record of another item, in the folder of the records."""
+    for path in sorted(work.kept.parent.glob("ferreira-*.json")) if work.kept else ():
+        record = json.loads(path.read_text("utf-8"))
+        if record["quick"] == work.quick:
+            data: Data = record["data"]
+            return data
+    return None
+
+
+def _boots(work: Work) -> Data:
+    scale = QUICK if work.quick else FULL
+    check()
+    specs = {name: kinds.parse(text) for name, text in ALLOCATORS.items()}
+    short = kinds.parse(SHORT_QUEUES)
+    of_kind: dict[str, build.Kernel] = {}
+    for spec in specs.values():
+        if spec.kind.name not in of_kind:
+            of_kind[spec.kind.name] = build.build(build.Request(source.find(None), "x86_64", spec.kind), work.progress)
+    rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
+    work.progress.expect(len(specs) * (len(rounds) + len(MODES) * len(scale.counted_on)) + 1)
+
+    def timed_boot(spec: kinds.Spec, cpus: int) -> dict[str, Any]:
+        done = run.once(_plan(spec, of_kind, timed_job(scale), machine.Hardware(MEMORY, cpus)))
+        caches = caches_of(done.texts.get("after/slabinfo", ""))
+        return {"modes": timed(done.texts, spec.text), "caches": caches, "trouble": [f"{spec.text}: {line}" for line in done.trouble]}
+
+    def counting_boot(spec: kinds.Spec, mode: str, cpus: int) -> dict[str, Any]:
+        hardware = machine.Hardware(MEMORY, cpus, accelerator="tcg")
+        return counted(run.count(_plan(spec, of_kind, counted_job(mode, scale), hardware), hardware), spec.text)
+
+    def part(name: str, spec: kinds.Spec, *about: Any) -> Any:
+        boot = counting_boot if isinstance(about[0], str) else timed_boot
+        found = work.once(name, lambda: boot(spec, *about))
+        work.progress.step(name)
+        return found
+
+    samples: dict[str, dict[int, list[dict[str, Any]]]] = {name: {cpus: [] for cpus in scale.cpus} for name in specs}
+    for cpus, turn in rounds:  # interleaved: whatever slows this machine for a while slows all
+        for name, spec in specs.items():
+            samples[name][cpus].append(part(f"{name}, {cpus} CPUs, boot {turn + 1}", spec, cpus))
+    counts: dict[str, dict[str, dict[str, Any]]] = {name: {mode: {} for mode in MODES} for name in specs}
+    for name, spec in specs.items():
+        for mode in MODES:
+            for cpus in scale.counted_on:
+                counts[name][mode][str(cpus)] = part(f"{name}, {mode}, {cpus} CPUs, counted", spec, mode, cpus)
+    queues = part(f"SLQB with short queues, {scale.cpus[-1]} CPUs", short, scale.cpus[-1])
+    return {
+        "scale": dataclasses.asdict(scale),
+        "host_cpus": os.cpu_count() or 1,
+        "kernel": next(iter(of_kind.values())).about["release"],
+        "timed": {name: {str(cpus): _by_figure(found) for cpus, found in mine.items()} for name, mine in samples.items()},
+        "caches": {name: {str(cpus): found[-1]["caches"] for cpus, found in mine.items()} for name, mine in samples.items()},
+        "counted": counts,
+        "short_queues": {"cpus": scale.cpus[-1], "modes": queues["modes"], "caches": queues["caches"]},
+        "trouble": sorted({line for mine in samples.values() for found in mine.values() for one in found for line in one["trouble"]}),
+    }
+
+
+def _by_figure(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The figures of several boots, as `fileio_seconds`, in the boots' order."""
+    first = found[0]["modes"]
+    return {f"{mode}_{what}": [one["modes"][mode][what] for one in found] for mode in MODES for what in first[mode]}
+
+
+def _plan(spec: kinds.Spec, kernels: Mapping[str, build.Kernel], job: Job, hardware: machine.Hardware) -> machine.Plan:
+    parameters: Sequence[str] = (*spec.parameters, f"ramdisk_size={DISK_KB}")
+    return machine.Plan(dataclasses.replace(spec, parameters=tuple(parameters)), kernels[spec.kind.name], job, hardware)

@@ -1,0 +1,108 @@
+"""Bonwick 1994, sections 5.2 and 5.3: the rules on hand-made data, traces made of traces, and the week's exact figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slabyard.base.errors import UserError
+from slabyard.base.terminal import Progress
+from slabyard.study import bonwick_memory, bonwick_systems, remade
+from slabyard.study.model import HOLDS, IN_PART, NOT
+from slabyard.study.work import Work
+
+
+def fragmentation(percent: dict[str, Sequence[float]], scripts: dict[str, list[float]] | None = None) -> dict[str, Any]:
+    """Data in which every condition has the same waste after each step."""
+    found = {}
+    for name, of in percent.items():
+        marks = {mark: {"asked": 1000 * (100 - wasted), "held": 100_000} for mark, wasted in zip(bonwick_memory.STEPS, of, strict=True)}
+        found[name] = {"marks": marks, "peak": 1 << 20}
+    return {"conditions": dict.fromkeys(bonwick_memory.CONDITIONS, found), "events": {}, "scripts": scripts or {}}
+
+
+def test_the_papers_own_figures_hold() -> None:
+    paper = {name: row[:4] for name, row in bonwick_memory.PAPER.items()}
+    rates = {name: [float(row[4])] * 3 for name, row in bonwick_memory.PAPER.items()}
+    outcome = bonwick_memory.judge_fragmentation(fragmentation(paper, rates))
+    assert outcome.verdict == HOLDS, [claim for claim in outcome.claims if not claim.holds]
+    assert outcome.sheets[0].rows[0][1].ratio == pytest.approx(1) and "none" in outcome.claims[0].because
+
+
+def test_what_contradicts_the_paper_is_told() -> None:
+    inverted = {"bonwick": (19, 57, 57, 61), "sunos4": (2, 2, 2, 2), "bsd44": (38, 67, 67, 71), "svr4": (38, 66, 66, 70)}
+    outcome = bonwick_memory.judge_fragmentation(fragmentation(inverted))
+    assert outcome.verdict == IN_PART
+    holding = {claim.text.split(" (")[0]: claim.holds for claim in outcome.claims}
+    assert not holding["It ends with half the fragmentation of the nearest competitor"]
+    assert holding["4.4BSD and SVr4 end close to each other"]
+
+
+def test_scripts_per_minute() -> None:
+    assert bonwick_memory.scripts("x\nkenbus: 48 scripts in 12.40 s, 232 a minute\n") == 232
+    with pytest.raises(UserError, match="did not say"):
+        bonwick_memory.scripts("kenbus: command not found")
+
+
+def test_variants_of_a_recording() -> None:
+    recording = remade.read(bonwick_memory.RECORDING)
+    marks = list(recording.marks())
+    assert marks[:4] == ["before", "spike", "find", "kenbus"]
+    half = remade.thinned(recording, "before", "spike", 0.5)
+
+    def inside(one: remade.Recording) -> int:
+        return one.marks()["spike"] - one.marks()["before"]
+
+    assert 0.45 < inside(half) / inside(recording) < 0.65
+    assert (remade.general(recording).cache == remade.NO_CACHE).all()
+    small = remade.resized(recording, 0.5)
+    assert (small.size <= recording.size + 3).all() and (small.size[recording.size > 2048] == recording.size[recording.size > 2048]).all()
+    spike = remade.piece(recording, "before", "spike")
+    twice = remade.stitched([("spike", 0, spike), ("spike", 10**12, spike), ("end", 2 * 10**12, None)])
+    left = len(spike.time[spike.allocates]) - len(spike.time[spike.frees])
+    allocated, freed = int(twice.allocates.sum()), int(twice.frees.sum())
+    assert allocated - freed == left and (np.diff(twice.time) >= 0).all() and list(twice.marks()) == ["end"]
+
+
+def test_a_week_is_as_recorded() -> None:
+    """The quick form: the data is the same on every machine."""
+    data = bonwick_memory.measure_week(Work(True, Progress(0, quiet=True)))
+    last = {name: round(bonwick_memory.waste(of["marks"]["day 2"]), 1) for name, of in data["short"].items()}
+    assert {name: last[name] for name in bonwick_memory.HIS} == {}
+
+
+def systems(new: float, old: float) -> dict[str, Any]:
+    def boots(seconds: float) -> list[dict[str, float]]:
+        return [{"seconds": seconds * noise, "kernel": seconds * noise / 2, "user": seconds / 4} for noise in (1, 1.01, 1.02)]
+
+    return {"times": {line.workload: {"bonwick": boots(new), "svr4": boots(old)} for line in bonwick_systems.LINES}, "counts": {}}
+
+
+def test_gains_by_times_hold_where_every_boot_shows_them() -> None:
+    assert bonwick_systems.judge(systems(1.0, 1.1)).verdict == HOLDS
+    assert bonwick_systems.judge(systems(1.0, 1.0)).verdict == NOT
+    first = bonwick_systems.judge(systems(1.0, 1.1)).sheets[0].rows[0]
+    assert first[0] == "DeskBench: hackbench" and first[1].paper == 12 and first[1].ours == pytest.approx(10)
+
+
+def test_counts_go_before_times() -> None:
+    data = systems(1.1, 1.0)
+
+    def counted(kernel: int, l1: int, ll: int) -> dict[str, Any]:
+        figures = {"operations": 10, "instructions": 50.0, "l1_misses": 1.0, "ll_misses": 0.1}
+        return {**figures, "kernel": {"instructions": kernel, "l1_misses": l1, "ll_misses": ll}}
+
+    data["counts"] = {"database": {"bonwick": counted(9000, 95, 98), "svr4": counted(10000, 100, 100)}}
+    outcome = bonwick_systems.judge(data)
+    assert [claim.text for claim in outcome.claims if claim.holds] == [
+        "Slab gains over SVr4 in TPC-B (4%)", "TPC-B has 5% fewer primary and 2% fewer secondary misses",
+    ]  # fmt: skip
+    assert outcome.verdict == IN_PART
+
+
+def test_the_recording_is_small() -> None:
+    assert Path(bonwick_memory.RECORDING).stat().st_size < 2 << 20

@@ -1,0 +1,114 @@
+"""The study of Kyritsis et al.: the calls, the two ways of counting, what is made of the figures; figures that are the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slabyard.study import filling, kyritsis
+from slabyard.study.filling import PAGE
+from slabyard.study.model import HOLDS, IN_PART, NOT, Data, Outcome
+
+
+def holds(outcome: Outcome) -> list[bool]:
+    return [claim.holds for claim in outcome.claims]
+
+
+def test_sizes_are_drawn_evenly_and_always_the_same() -> None:
+    drawn = filling.sizes(256, 20_000, 1)
+    assert (min(drawn), max(drawn)) == (1, 256) and 127 < sum(drawn) / len(drawn) < 130
+    assert drawn == filling.sizes(256, 20_000, 1) != filling.sizes(256, 20_000, 2)
+    assert filling.sizes(4096, 3, 1) == [969, 1513, 2066]
+
+
+def test_what_a_request_takes() -> None:
+    assert [filling.block_of(size) for size in (1, 2, 12, 4087, 4088)] == [10, 10, 20, 4096, 0]
+    assert [filling.pages_of(size) for size in (4087, 4088, 4096, 4097, 8192, 8193, 16384)] == [0, 1, 1, 2, 2, 4, 4]
+
+
+def test_unused_memory_after_each_call_is_what_the_blocks_leave() -> None:
+    with filling.filled([100, 4000, 5000, 50], "empty") as calls:
+        found = calls.exact("slob:fit=next")
+    marks = {one["name"]: (one["slab_pages"], one["large_pages"], one["unused"]) for one in found["snapshots"]}
+    assert marks == {"begin": (0, 0, 0), "filled": (2, 2, 2 * PAGE - 108 - 4008 - 58), "end": (0, 0, 0)}
+    assert set(found["series"]["unused"]) >= {PAGE - 108, 2 * PAGE - 108 - 4008, 2 * PAGE - 108 - 4008 - 58}
+
+
+@pytest.mark.parametrize(
+    ("most", "pages"),
+    [(256, {"next": 696, "first": 696, "best": 691}), (16384, {"next": 2880, "first": 2880, "best": 2725})],
+)  # fmt: skip
+def test_pages_of_a_run_from_empty_memory(most: int, pages: dict[str, int]) -> None:
+    found = kyritsis.run(most, "empty", 1, details=True)
+    assert {fit: marks["filled"][0] for fit, marks in found["fits"].items()} == pages
+    assert all(marks["begin"] == marks["end"] == [0, 0] for marks in found["fits"].values())
+    assert found["taken"]["yard"][1] == sum(filling.sizes(most, kyritsis.CALLS, 1)) and len(found["curves"]["best"]) == kyritsis.CURVE
+
+
+def test_best_fit_leaves_less_unused_in_a_booted_kernel_too() -> None:
+    found = kyritsis.run(16384, "booted", 1, ("next", "best"))
+    unused = {fit: round(kyritsis.ratio(marks["filled"]), 1) for fit, marks in found["fits"].items()}
+    assert unused == {"next": 21.8, "best": 20.2}
+
+
+# ---- What is made of the figures ---------------------------------------------------------------------------------
+
+
+def made(begin: float, filled: float, end: float, large: int = 0) -> Data:
+    """A run on 1,000 pages, of which so many % are unused at the marks, under next and first; best leaves 1% less when all are there."""
+    marks = {"begin": begin, "filled": filled, "end": end}
+    fits: dict[str, Any] = {}
+    for fit in kyritsis.FITS:
+        fits[fit] = {mark: [1000, 10 * PAGE * (share - (fit == "best" and mark == "filled"))] for mark, share in marks.items()}
+    curves = {fit: [[call, *of[mark]] for call, mark in enumerate(filling.MARKS)] for fit, of in fits.items()}
+    return {"large": large, "fits": fits, "curves": curves, "taken": {"yard": [1000, 900 * PAGE]}}
+
+
+def test_two_ways_of_counting() -> None:
+    one = made(50, 40, 50, large=1000)
+    assert kyritsis.ratio(one["fits"]["next"]["filled"]) == 40
+    assert kyritsis.theirs(one, "next", "begin", (2000 * PAGE, 1000 * PAGE)) == 50
+    assert kyritsis.theirs(one, "next", "filled", (2000 * PAGE, 1000 * PAGE)) == pytest.approx(100 * (1000 - 100 + 1000) / 3000)
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "expected", "verdict"),
+    [
+        ("small", made(80, 80, 80), [True, True, False], IN_PART),
+        ("small", made(80, 70, 80), [True, False, False], IN_PART),
+        ("medium", made(72, 73.5, 74), [False, True], IN_PART),
+        ("medium", made(80, 80, 80), [True, False], IN_PART),
+        ("large", made(31, 20, 31), [False, False, False], NOT),
+    ],
+)
+def test_the_three_experiments(name: str, run: Data, expected: list[bool], verdict: str) -> None:
+    outcome = kyritsis._judge(name, {"empty": [run], "booted": [run, run]})
+    assert holds(outcome) == expected and outcome.verdict == verdict
+    assert len(outcome.pictures) == 3 and all(picture.svg.startswith("<svg") for picture in outcome.pictures)
+
+
+def test_state_and_counting() -> None:
+    recording = {"slab_pages": 1000, "unused": 300 * PAGE, "large": 100, "seconds": 2.0}
+    sizes = {"256": made(30, 20, 30), "4096": made(30, 20, 30), "16384": made(30, 20, 30, large=50_000)}
+    outcome = kyritsis._judge_counting({"sizes": sizes, "recording": recording})
+    assert holds(outcome) == [True, False, False]
+    assert "from sizes up to 16,384 on" in outcome.claims[1].because
+    needed = dict(outcome.sheets[3].rows)["seconds of our recording's load until then (fit=next)"].ours
+    assert needed == pytest.approx((0.801529 * 1000 - 300) / (1 - 0.801529) / 50, rel=1e-3)
+
+
+def test_what_the_paper_s_own_log_adds() -> None:
+    sheet = kyritsis._listing()
+    assert "5 of these 9 steps" in sheet.notes[0] and sheet.rows[0][1].paper == 2276
+
+
+def test_searches() -> None:
+    def one(request: int, candidates: list[int], chosen: int) -> Data:
+        return {"request": request, "candidates": candidates, "chosen": [chosen]}
+
+    good = [one(12, [4, 28, 12], 12), one(128, [188, 28, 256], 188), one(40, [8], 0)]
+    outcome = kyritsis._judge_log({"searches": good})
+    assert outcome.verdict == HOLDS and "slob_alloc: Candidate block size: 4 28 12" in outcome.sheets[0].notes
+    assert holds(kyritsis._judge_log({"searches": [*good, one(12, [28, 12, 4], 12)]})) == [True, False]
+    assert holds(kyritsis._judge_log({"searches": [one(100, [128, 256], 256)]})) == [False, True]
