@@ -61,7 +61,7 @@ def programs(wanted: Iterable[Tool], arch: str, purpose: str) -> list[Path]:
     found = {tool: find(tool.name, arch) for tool in named}
     gone = [tool.name for tool, path in found.items() if path is None]
     if gone:
-        raise UserError(f"{purpose} needs {', '.join(gone)} for {arch}, which was not in the packages; unpack it into {root(arch)}", MISSING)
+        raise UserError(f"{purpose} needs {', '.join(gone)} for {arch}, which no package had; unpack it into {root(arch)}", MISSING)
     return [path for path in found.values() if path]
 
 
