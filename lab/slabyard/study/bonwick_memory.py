@@ -3,7 +3,8 @@
 His sequence is in one recording, of a Linux 6.1 on our SLOB (so that no request is rounded up) as a user-mode kernel, with a mark after
 the boot and after each load: recordings/timesharing.parquet, made by
 
-    slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M --trace timesharing.parquet
+    slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M
+        --trace timesharing.parquet
 
 and stripped of its pages (remade.py). It is replayed under each allocator, as his machine was: short of memory all along, so that heaps
 are asked for it again and again, and slower than ours, so that fifteen seconds are less than a step. Each of these conditions is then
