@@ -57,6 +57,7 @@ LAYERS = (
     Layer("programs", "C; the lab starts most", TOOLS, (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),
         Room("threads", ("real threads,", "one heap")),
+        Room("pairs", ("objects of", "the papers")),
         Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel allocator")),
         Room("programs", ("what they share",)),
     )),

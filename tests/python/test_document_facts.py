@@ -41,7 +41,7 @@ FOREIGN = {"split_page", "CONFIG_EXPERT", "MEMCG_KMEM", "SLUB_DEBUG", "MCL_CURRE
 # Options of other programs.
 OTHERS_OPTIONS = {
     "--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--header", "--once", "--switch-output", "--threads",
-    "--strict", "--prefix",
+    "--strict", "--prefix", "--add-architecture",
 }  # fmt: skip
 
 
