@@ -58,7 +58,7 @@ LAYERS = (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),
         Room("threads", ("real threads,", "one heap")),
         Room("pairs", ("objects of", "the papers")),
-        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel allocator")),
+        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core inside", "of Linux")),
         Room("programs", ("what they share",)),
     )),
     Layer("public API", "what others compile against", API, (

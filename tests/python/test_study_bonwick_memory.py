@@ -68,6 +68,10 @@ def test_variants_of_a_recording() -> None:
     left = len(spike.time[spike.allocates]) - len(spike.time[spike.frees])
     allocated, freed = int(twice.allocates.sum()), int(twice.frees.sum())
     assert allocated - freed == left and (np.diff(twice.time) >= 0).all() and list(twice.marks()) == ["end"]
+    plan = [("boot", 0, spike), *(("spike", turn, spike) for turn in range(1, 6)), ("end", 10**12, None)]
+    varied = remade.stitched(plan, np.random.default_rng(1))
+    allocated, freed = int(varied.allocates.sum()), int(varied.frees.sum())
+    assert 2 * left < allocated - freed < 4 * left  # the first, the last, and half of what was there before it
 
 
 def test_a_week_is_as_recorded() -> None:

@@ -3,8 +3,7 @@
 His sequence is in one recording, of a Linux 6.1 on our SLOB (so that no request is rounded up) as a user-mode kernel, with a mark after
 the boot and after each load: recordings/timesharing.parquet, made by
 
-    slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M
-        --trace timesharing.parquet
+    slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M --trace T.parquet
 
 and stripped of its pages (remade.py). It is replayed under each allocator, as his machine was: short of memory all along, so that heaps
 are asked for it again and again, and slower than ours, so that fifteen seconds are less than a step. Each of these conditions is then
@@ -66,9 +65,13 @@ def _slow(recording: Recording) -> Recording:
     return remade.stretched(recording, SLOWER)
 
 
-def _lower(recording: Recording) -> Recording:
+def _fewer(recording: Recording) -> Recording:
     """With as many of the spike's objects as make 4.4BSD, which gives nothing back, grow as in the paper."""
-    return _slow(remade.thinned(recording, "before", "spike", SHARE_OF_SPIKE))
+    return remade.thinned(recording, "before", "spike", SHARE_OF_SPIKE)
+
+
+def _lower(recording: Recording) -> Recording:
+    return _slow(_fewer(recording))
 
 
 HIS_MACHINE = "short of memory, in minutes"
@@ -294,12 +297,15 @@ HOUR = 3600 * 10**9  # ns
 SEED = 1994
 
 
-def week(recording: Recording, days: int, bursts: bool = False) -> Recording:
+def week(recording: Recording, days: int, bursts: bool = False, varied: bool = False) -> Recording:
     """A desktop machine's week of light use: one user's scripts twelve times between 9 and 19 o'clock, a search of all files at night;
-    `bursts`: on every third day many users and many processes at once, too. A mark after each day. Times are drawn, always the same."""
+    `bursts`: on every third day many users and, as high as his spike, many processes at once, too; `varied`: lifetimes.
+
+    A mark after each day. Times are drawn, always the same.
+    """
     draw = np.random.default_rng(SEED)
     parts = {
-        "boot": remade.piece(recording, None, "before"), "spike": remade.piece(recording, "before", "spike"),
+        "boot": remade.piece(recording, None, "before"), "spike": remade.piece(_fewer(recording), "before", "spike"),
         "find": remade.piece(recording, "spike", "find"), "kenbus": remade.piece(recording, "find", "kenbus"),
         "desk": remade.piece(recording, "kenbus", "desk"),
     }  # fmt: skip
@@ -310,7 +316,8 @@ def week(recording: Recording, days: int, bursts: bool = False) -> Recording:
         hours += [("kenbus", draw.uniform(9, 19)), ("spike", draw.uniform(9, 19))] if bursts and day % 3 == 1 else []
         plan += [(name, int((24 * day + hour) * HOUR)) for name, hour in hours]
         plan.append((f"day {day + 1}", 24 * (day + 1) * HOUR))
-    return remade.stitched([(name, begin, parts.get(name)) for name, begin in sorted(plan, key=lambda one: one[1])])
+    pieces = [(name, begin, parts.get(name)) for name, begin in sorted(plan, key=lambda one: one[1])]
+    return remade.stitched(pieces, draw if varied else None)
 
 
 def measure_week(work: Work) -> Data:
@@ -326,6 +333,8 @@ def measure_week(work: Work) -> Data:
         KEPT: lambda: replayed(light, kept, 1.0),
         "bursts of many users and processes": lambda: replayed(bursts, his, 1.0),
         f"such bursts, {KEPT}": lambda: replayed(bursts, kept, 1.0),
+        "lifetimes that vary": lambda: replayed(week(source, days, varied=True), his, 1.0),
+        f"such bursts, lifetimes that vary, {KEPT}": lambda: replayed(week(source, days, True, True), kept, 1.0),
     }
     found = {title: work.once(title, part) for title, part in parts.items()}
     return {"days": days, "requests": int(light.allocates.sum()), "conditions": found}
@@ -357,7 +366,7 @@ def judge_week(data: Data) -> Outcome:
     stands_for = (
         f"{data['days']} days of simulated time, {data['requests']:,} requests: pieces of one recording, one user's scripts and "
         "searches, at drawn times, for a week of a person's work on a SPARCstation 2. What a piece leaves allocated goes when "
-        "the next of its kind comes; how varied lifetimes are on a real desktop is left open."
+        "the next of its kind comes, or at drawn times."
     )
     return Outcome(sheets, claims, stands_for=stands_for)
 

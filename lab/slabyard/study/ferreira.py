@@ -369,7 +369,7 @@ def table_1(data: Data) -> Outcome:
     to_four = [cpus for cpus in runs.cpus if cpus <= 4]
     host = data["host_cpus"]
     falls = [ordered({cpus: runs.samples(name, cpus, figure) for cpus in to_four}, to_four[::-1]) for name in PAPERS_OWN]
-    by_cpus = "; ".join(f"{cpus}: {told(runs.at(cpus, figure), 's')}" for cpus in runs.cpus)
+    by_cpus = {cpus: f"{told(runs.at(cpus, figure), 's')} on {_cpus(cpus)}" for cpus in runs.cpus}
     events = sum(value for name in PAPERS_OWN for cpus in runs.cpus for value in runs.samples(name, cpus, "memory_events"))
     theirs = max(_spread([TABLE_1[name][cores - 1] for name in PAPERS_OWN]) for cores in CORES[1:])
     close = {cpus: _spread([runs.mean(name, cpus, figure) for name in PAPERS_OWN]) for cpus in runs.cpus if cpus > 1}
@@ -377,16 +377,17 @@ def table_1(data: Data) -> Outcome:
     claims = [
         Claim(
             "The time decreases from one core to four", all(falls),
-            f"the host has {host} processors, so a guest's CPUs beyond that take turns; by CPUs: {by_cpus}",
+            f"the host has {host} processors, so a guest's CPUs beyond that take turns: {'; '.join(by_cpus[cpus] for cpus in to_four)}",
         ),
         Claim(
             "From two to five cores the order is SLAB, SLOB, SLUB, SLQB",
             bool(middle) and all(ordered(runs.at(cpus, figure), ("SLAB", "SLOB", "SLUB", "SLQB")) for cpus in middle),
-            f"{by_cpus}; {_hardly(runs)}",
+            "; ".join([*(by_cpus[cpus] for cpus in middle), _hardly(runs)]),
         ),
         Claim(
             "From seven cores on it is inverted: SLQB, SLUB, SLOB, SLAB",
-            bool(last) and all(ordered(runs.at(cpus, figure), late) for cpus in last), f"{by_cpus}; {_hardly(runs)}",
+            bool(last) and all(ordered(runs.at(cpus, figure), late) for cpus in last),
+            "; ".join([*(by_cpus[cpus] for cpus in last), _hardly(runs)]),
         ),
         Claim(
             f"The times are very close to each other (from two cores on within {100 * theirs:.0f}%)", max(close.values()) <= theirs,
@@ -490,8 +491,7 @@ def questions(data: Data) -> Outcome:
         ),
         Claim(
             "Table 1 has two patterns, up to five cores and from seven on: the allocators make them", share >= theirs,
-            f"their four times on one core are {100 * theirs:.0f}% apart; {_hardly(runs)}: no allocator's code can make such a difference "
-            "there, so what does lies in how a kernel's image and its boot lay out memory, or in their machine",
+            f"their four times on one core are {100 * theirs:.0f}% apart; {_hardly(runs)}",
         ),
         Claim(
             "SLQB takes more than 100 MB more: its queues hold them", max(queued.values()) > 100,
