@@ -103,7 +103,10 @@ def under(condition: Condition, recording: Recording, names: Sequence[str]) -> d
     asked = {name: spec for name, spec in specs.items() if name not in condition.unasked}
     others = {name: spec for name, spec in specs.items() if name in condition.unasked}
     found = replayed(made, asked, 1.0 if condition.short else 0.0, condition.least)
-    return {**found, **(replayed(made, others, 0.0) if others else {})}
+    found |= replayed(made, others, 0.0) if others else {}
+    for of in found.values():
+        of["marks"] = {name: at for name, at in of["marks"].items() if name in STEPS}
+    return found
 
 
 def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float, least: bool = False) -> dict[str, dict[str, Any]]:
