@@ -43,6 +43,7 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
     "svr4": (23, 45, 45, 46, 199),
 }
 PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
+QUICK_BOOTS = 2  # of each kernel: the fewest that tell how far boots differ
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
 SHARE_OF_SPIKE = 0.5
 PAGE = 4096
@@ -159,7 +160,7 @@ def measure_kenbus(work: Work) -> Data:
     """Scripts per minute of kenbus alone, on user-mode kernels with each allocator, booted in turn."""
     kernel = build.build(build.Request(source.find(None), "um", kinds.parse("slabyard").kind), None)
     found: dict[str, list[float]] = {name: [] for name in (HIS if work.quick else (*HIS, "yard", "slub"))}
-    for repetition in range(1 if work.quick else work.repetitions):
+    for repetition in range(QUICK_BOOTS if work.quick else work.repetitions):
         for name, samples in found.items():
             plan = machine.Plan(kinds.parse(f"slabyard:{name}"), kernel, workloads.parse("kenbus"), machine.Hardware())
             samples.append(work.once(f"kenbus on {name}, boot {repetition + 1}", lambda: scripts(run.once(plan).texts["output"])))  # noqa: B023
