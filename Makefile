@@ -42,7 +42,7 @@ TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
-SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads launch lab -type f ! -name '*.pyc')
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads pairs launch lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
@@ -201,14 +201,13 @@ targets:
 
 docs: $(VENV)/.slabyard
 	@$(BIN)/python docs/draw.py
-	@$(BIN)/python docs/reproduction.py
 
 scratch-form:
 	@$(PYTHON) lab/scratch_form.py
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
 	@$(BIN)/ruff check lab bench tests/python tests/package tests/layers docs
-	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py docs/draw.py docs/architecture.py
+	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py docs/draw.py docs/architecture.py docs/reproduction.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:

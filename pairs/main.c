@@ -4,10 +4,10 @@
  *   slabyard-pairs --allocator SPEC (--kind NAME [--cached] | --bytes N [--kmem]) [--live N] [--beside N] [--order ORDER] [--rounds N]
  *   slabyard-pairs --list
  *
- * A run is some pieces of so many rounds. A round makes `live` of a kind and then takes all of them apart, in the order of their making, the reverse, or shuffled. With one
- * alive that is a lone pair; `beside` are made before and stay. Cached objects keep their constructed state from use to use, as their
- * cache has a constructor; others are constructed after each allocation and destroyed before each free. Plain buffers come from a
- * cache, or with --kmem from the general allocation.
+ * A run is some pieces of so many rounds. A round makes `live` of a kind and then takes all of them apart, in the order of their
+ * making, the reverse, or shuffled. With one alive that is a lone pair; `beside` are made before and stay. Cached objects keep their
+ * constructed state from use to use, as their cache has a constructor; others are constructed after each allocation and destroyed
+ * before each free. Plain buffers come from a cache, or with --kmem from the general allocation.
  *
  * What is counted. The lab runs this under callgrind, which collects inside of cost_pairs alone; what it calls there is the memory's
  * (sy_...), the construction's (construct_..., destruct_...) or the rest (begin_..., end_...). The first rounds, which bring in
@@ -280,12 +280,15 @@ static bool set_up(struct run *run, const struct arguments *arguments, uint64_t 
 
 static bool print_help(void)
 {
+	struct sy_policy_description first;
+
+	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-pairs --allocator SPEC (--kind NAME [--cached] | --bytes N [--kmem])\n"
 	     "               [--live N] [--beside N] [--order in|reverse|shuffled] [--rounds N]\n"
 	     "slabyard-pairs --list\n"
 	     "\n"
-	     "Makes N of a kind and takes them apart, round after round; prints the time of a pair as JSON. Example:\n"
-	     "  slabyard-pairs --allocator bonwick --kind shalloc --cached --live 64");
+	     "Makes N of a kind and takes them apart, round after round; prints the time of a pair as JSON. Example:");
+	printf("  slabyard-pairs --allocator %s --kind shalloc --cached --live 64\n", first.name);
 	return true;
 }
 
