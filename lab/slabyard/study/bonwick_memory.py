@@ -34,7 +34,8 @@ from .work import Work
 
 RECORDING = Path(__file__).parent / "recordings" / "timesharing.parquet"
 HIS = {"bonwick": "slab", "sunos4": "SunOS 4.1.3", "bsd44": "4.4BSD", "svr4": "SVr4"}
-OTHERS = ("yard", "slub", "slab", "slob", "slqb")
+OTHERS = {"yard": "yard", "slub": "Linux's SLUB", "slab": "Linux's SLAB", "slob": "Linux's SLOB", "slqb": "SLQB"}
+TITLES = {**HIS, **OTHERS}
 STEPS = {"before": "boot", "spike": "spike", "find": "find", "kenbus": "kenbus"}  # marks of the recording, and the columns of his table
 PAPER = {  # section 5.2, first table: percent wasted after each step; scripts per minute
     "bonwick": (11, 13, 14, 14, 233),
@@ -78,6 +79,7 @@ def _lower(recording: Recording) -> Recording:
 HIS_MACHINE = "short of memory, in minutes"
 LEAST = "the smallest memory that fits, nothing asked by the clock"
 LOWER = "a spike as high as his"
+SLAB_ALONE = "a spike as high as his, none but slab gives back"
 NOTHING_BACK = "an arena that gives nothing back"
 CONDITIONS: Mapping[str, Condition] = {
     one.title: one
@@ -90,7 +92,7 @@ CONDITIONS: Mapping[str, Condition] = {
         Condition("chunks and pools of 128 KiB", _slow, specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"}),
         Condition(LOWER, _lower),
         Condition("a spike as high as his, an arena that gives nothing back", _lower, specs={"sunos4": "sunos4:keep=on"}),
-        Condition("a spike as high as his, none but slab gives back", _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
+        Condition(SLAB_ALONE, _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
         Condition("objects of a 32-bit machine", lambda recording: _slow(remade.resized(recording, 0.6))),
         Condition("no caches: all by size alone", lambda recording: _slow(remade.general(recording))),
     )
@@ -181,7 +183,7 @@ def judge_fragmentation(data: Data) -> Outcome:
     wasted = {title: _wasted(found) for title, found in conditions.items()}
     ours = wasted[HIS_MACHINE]
     rows = [
-        (f"{HIS.get(name, name)}, {step}", Figure(PAPER[name][at] if name in PAPER else None, of[step]))
+        (f"{TITLES[name]}, {step}", Figure(PAPER[name][at] if name in PAPER else None, of[step]))
         for name, of in ours.items()
         for at, step in enumerate(STEPS.values())
         if step in of
@@ -200,7 +202,7 @@ def judge_fragmentation(data: Data) -> Outcome:
     least = [(HIS[name], Figure(None, of["memory"] / 2**20)) for name, of in conditions[LEAST].items()]
     sheets.append(Sheet("The smallest memory that fits", "MiB", least, notes=["In steps of 4 MiB."]))
     pictures = [
-        Picture(f"Waste after each step: {title}", _drawn(of)) for title, of in wasted.items() if title in (HIS_MACHINE, NOTHING_BACK)
+        Picture(f"Waste after each step: {title}", _drawn(of)) for title, of in wasted.items() if title in (HIS_MACHINE, SLAB_ALONE)
     ]
     claims = [_claim(text, {title: rule(of) for title, of in wasted.items()}, HIS_MACHINE) for text, rule in RULES]
     return Outcome(sheets, claims, pictures, stands_for=_STANDS_FOR, notes=[_growth(conditions)])
@@ -237,7 +239,7 @@ RULES: Sequence[tuple[str, Rule]] = (
 def judge_kenbus(data: Data) -> Outcome:
     """The last column of his table beside ours."""
     scripts_of = data["scripts"]
-    rows = [(HIS.get(name, name), repeated(PAPER[name][4] if name in PAPER else None, samples)) for name, samples in scripts_of.items()]
+    rows = [(TITLES[name], repeated(PAPER[name][4] if name in PAPER else None, samples)) for name, samples in scripts_of.items()]
     means = {name: float(np.mean(samples)) for name, samples in scripts_of.items() if name in HIS}
     margin = 100 * (means["bonwick"] / max(rate for name, rate in means.items() if name != "bonwick") - 1)
     spread = 100 * max((max(samples) - min(samples)) / float(np.mean(samples)) for samples in scripts_of.values())
@@ -343,7 +345,7 @@ def judge_week(data: Data) -> Outcome:
     wasted = {title: {name: waste(of["marks"][last]) for name, of in found.items()} for title, found in conditions.items()}
     ours = wasted[SHORT]
     paper = {name: PAPER_WEEK.get(name, (None, None)) for name in ours}
-    heap = [(HIS.get(name, name), Figure(paper[name][0], of["marks"][last]["held"] / 1e6)) for name, of in conditions[SHORT].items()]
+    heap = [(TITLES[name], Figure(paper[name][0], of["marks"][last]["held"] / 1e6)) for name, of in conditions[SHORT].items()]
     others = [
         (f"{title}: {HIS[name]}", Figure(PAPER_WEEK[name][1], wasted[title][name])) for title in wasted if title != SHORT for name in HIS
     ]
@@ -353,7 +355,7 @@ def judge_week(data: Data) -> Outcome:
         for day in range(1, data["days"] + 1)
     ]
     sheets = [
-        Sheet("Fragmentation", "%", [(HIS.get(name, name), Figure(paper[name][1], ours[name])) for name in ours]),
+        Sheet("Fragmentation", "%", [(TITLES[name], Figure(paper[name][1], ours[name])) for name in ours]),
         Sheet("Kernel heap", "MB", heap),
         Sheet("Fragmentation under other conditions", "%", others),
         Sheet("Fragmentation day by day", "%", daily),

@@ -22,7 +22,8 @@ from .model import Claim, Data, Figure, Item, Outcome, Sheet
 from .work import Work
 
 HIS = {"bonwick": "slab", "svr4": "SVr4", "sunos4": "SunOS 4.1.3", "bsd44": "4.4BSD"}
-OTHERS = ("yard", "slub")
+OTHERS = {"yard": "yard", "slub": "our SLUB"}
+TITLES = {**HIS, **OTHERS}
 NEW, OLD = "bonwick", "svr4"
 COUNTING = machine.Hardware(1 << 30, 1, 1, "tcg")
 
@@ -139,9 +140,7 @@ def judge(data: Data) -> Outcome:
     ]  # fmt: skip
     more = [policy for policy in next(iter(times.values())) if policy not in (NEW, OLD)]
     if more:
-        rows = [
-            (f"{titles[name]}, over {HIS.get(policy, policy)}", _gains(times[name], "kernel", policy)) for name in times for policy in more
-        ]
+        rows = [(f"{titles[name]}, over {TITLES[policy]}", _gains(times[name], "kernel", policy)) for name in times for policy in more]
         sheets.append(Sheet("Gain of slab over the other allocators, in the kernel alone", "% of the kernel's processor time", rows))
     if counts:
         sheets += _counted(counts, titles)
