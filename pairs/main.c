@@ -280,12 +280,15 @@ static bool set_up(struct run *run, const struct arguments *arguments, uint64_t 
 
 static bool print_help(void)
 {
+	struct sy_policy_description first;
+
+	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-pairs --allocator SPEC (--kind NAME [--cached] | --bytes N [--kmem])\n"
 	     "               [--live N] [--beside N] [--order in|reverse|shuffled] [--rounds N]\n"
 	     "slabyard-pairs --list\n"
 	     "\n"
-	     "Makes N of a kind and takes them apart, round after round; prints the time of a pair as JSON. Example:\n"
-	     "  slabyard-pairs --allocator bonwick --kind shalloc --cached --live 64");
+	     "Makes N of a kind and takes them apart, round after round; prints the time of a pair as JSON. Example:");
+	printf("  slabyard-pairs --allocator %s --kind shalloc --cached --live 64\n", first.name);
 	return true;
 }
 

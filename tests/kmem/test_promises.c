@@ -168,6 +168,7 @@ static void forks(void)
 }
 
 #define LARGE 70000
+#define SMALL 100
 
 static void no_fail(void)
 {
@@ -195,6 +196,12 @@ static void no_fail(void)
 	object = kvmalloc(LARGE, GFP_KERNEL | __GFP_NOFAIL);
 	CHECK(object != NULL);
 	kvfree(object);
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		sy_pages_fail_after(heap->pages, 1);
+		CHECK((things[i] = kmalloc(SMALL, GFP_KERNEL | __GFP_NOFAIL)) != NULL);
+	}
+	for (unsigned i = 0; i < OBJECTS; i++)
+		kfree(things[i]);
 	sy_pages_fail_after(heap->pages, 0);
 	CHECK(kmalloc(SIZE_MAX, GFP_KERNEL | __GFP_NOFAIL) == NULL);
 	CHECK(kvmalloc(SIZE_MAX, GFP_KERNEL | __GFP_NOFAIL) == NULL);

@@ -142,7 +142,7 @@ def judge_kinds(data: Data) -> Outcome:
     claims = [
         Claim("Caching makes each of the six cheaper", min(ours.values()) > 1, told),
         Claim(f"By {LEAST} to {MOST} times (the least gain at least {LEAST}, the greatest at least {MOST}, to one decimal)",
-              round(min(ours.values()), 1) >= LEAST and round(max(ours.values()), 1) >= MOST, _why(data["counts"][SLAB], gains)),
+              round(min(ours.values()), 1) >= LEAST and round(max(ours.values()), 1) >= MOST, _why(data["counts"], gains)),
         Claim("Objects with locks and condition variables gain most: stream heads, then queues", tuple(best[:2]) == LOCKED, told),
         Claim("Pipes gain least", best[-1] == "makepipe", f"{told}. {_why_pipe(data['counts'][SLAB])}"),
     ]  # fmt: skip
@@ -157,10 +157,10 @@ def _construction(counts: dict[str, dict[str, Any]]) -> float:
     return float(counts["without"]["construction"]) / pairs.total(counts["with"])
 
 
-def _why(counts: dict[str, dict[str, Any]], gains: dict[str, dict[str, float]]) -> str:
+def _why(by_spec: dict[str, dict[str, dict[str, Any]]], gains: dict[str, dict[str, float]]) -> str:
     """How dear construction is beside what stays, here and in the paper, for the kinds that gain least and most; and what would make
-    it more: a lock inside of the object, or memory that costs less."""
-    told, ours = [], gains[SLAB]
+    it more or less: a lock inside of the object, memory that costs less, slabs that are given back and constructed again."""
+    told, ours, counts = [], gains[SLAB], by_spec[SLAB]
     for which, kind in (("least", min(ours, key=lambda kind: ours[kind])), ("most", max(ours, key=lambda kind: ours[kind]))):
         without, with_, _ = PAPERS[kind]
         told.append(
@@ -173,7 +173,10 @@ def _why(counts: dict[str, dict[str, Any]], gains: dict[str, dict[str, float]]) 
         told.append(f"with a lock and a condition variable, as an anonmap has ({show(lock)} instructions), {kind} would gain {show(more)}")
     for spec in (spec for spec in gains if spec != SLAB):
         most = max(gains[spec], key=lambda kind: gains[spec][kind])
+        again = by_spec[spec][most]["with"]["construction"]
         told.append(f"under {spec} {most} gains {show(gains[spec][most])}")
+        if again:
+            told[-1] += f", as slabs that empty are given back, and constructed again later: {show(again)} instructions"
     return "; ".join(told)
 
 
