@@ -57,7 +57,8 @@ LAYERS = (
     Layer("programs", "C; the lab starts most", TOOLS, (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),
         Room("threads", ("real threads,", "one heap")),
-        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel allocator")),
+        Room("pairs", ("objects of", "the papers")),
+        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core inside", "of Linux")),
         Room("programs", ("what they share",)),
     )),
     Layer("public API", "what others compile against", API, (

@@ -1,4 +1,4 @@
-"""Makes what the program prints in docs/allocators/*.md, and the picture of docs/architecture.md: `make docs`.
+"""Makes what the program prints in docs/allocators/*.md, docs/reproduction.md, and the picture of docs/architecture.md: `make docs`.
 
 A block there begins with a line that says how it is made, and ends with another:
 
@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import architecture
+import reproduction
 
 from slabyard.base.table import Cell, document
 
@@ -73,6 +74,7 @@ def main(words: list[str]) -> int:
     texts = {path: made(path.read_text()) for path in named or sorted(FOLDER.glob("*.md"))}
     if not named:
         texts[architecture.FILE] = architecture.drawn()
+        texts[reproduction.FILE] = reproduction.written(reproduction.FILE.read_text("utf-8"))
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         print(f"{path.name} {'is not as the program makes it now: make docs' if check else 'written'}")

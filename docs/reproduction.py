@@ -1,4 +1,4 @@
-"""Writes the tables of docs/reproduction.md from the records that slabyard brings along: `make docs`."""
+"""The tables of docs/reproduction.md, from the records that slabyard brings along (draw.py writes them)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,3 @@ BEGIN, END = "<!-- study begins -->", "<!-- study ends -->"
 def written(text: str) -> str:
     """The document with its tables made again."""
     return between(text, BEGIN, END, f"\n{document.text(study.recorded(papers.items()))}\n")
-
-
-if __name__ == "__main__":
-    FILE.write_text(written(FILE.read_text("utf-8")), "utf-8")

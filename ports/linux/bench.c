@@ -14,6 +14,8 @@
  * cycles, at least FEWEST and at most MOST times, so that an allocator with long searches is measured in bounded time too. WARM
  * rounds before them bring the slabs and are not counted. An interrupt or a busy host spoils few rounds, and not the median.
  *
+ * On arm64 the counter is the generic timer's, which is slower than the processor; its ticks stand for cycles then.
+ *
  * It runs as the last initcall, with interrupts on, on one CPU, before any program runs. Each measurement is a line of the
  * kernel's log, in tenths of a cycle for one allocation and its free:
  *
@@ -69,10 +71,17 @@ module_param_named(bench, wanted, bool, 0444);
 /* Reads the counter itself, because get_cycles() is zero in a user-mode kernel. The fences let earlier instructions end first. */
 static __always_inline u64 now(void)
 {
+#ifdef CONFIG_ARM64
+	u64 count;
+
+	asm volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(count) : : "memory");
+	return count;
+#else
 	u32 low, high;
 
 	asm volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
 	return (u64)high << 32 | low;
+#endif
 }
 
 /* Objects of the subject. Inlined into each of the rounds below, where the compiler knows whether there is a cache. */

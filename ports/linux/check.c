@@ -3,6 +3,8 @@
  *
  * Reading it runs the policy's own check, which walks all pages and slabs while the other CPUs wait. It says `sound`, or which
  * invariant is broken. Nothing else runs meanwhile, so it is for tests.
+ *
+ * What pages have free, for fill.c, which every kernel has.
  */
 #include "port.h"
 
@@ -24,6 +26,21 @@ static int check(void *context)
 	WRITE_ONCE(sy__everybody_waits, false);
 	local_irq_restore(flags);
 	return 0;
+}
+
+/* Pages of slabs and their free bytes. False: the policy does not tell. Inexact while other CPUs work. */
+bool sy__linux_unused(u64 *pages, u64 *bytes)
+{
+	unsigned long flags;
+
+	if (!sy__linux_heap->policy->unused_bytes)
+		return false;
+	local_irq_save(flags);
+	sy__linux_pages_count();
+	*pages = sy__linux_heap->counters.slab_pages;
+	*bytes = sy__linux_heap->policy->unused_bytes(sy__linux_heap);
+	local_irq_restore(flags);
+	return true;
 }
 
 static int show(struct seq_file *file, void *context)

@@ -90,6 +90,9 @@ void sy__let_go(struct page *kept);
 /* boot.c: the heap that the command line asks for. */
 struct sy_heap *sy__linux_boot(void);
 
+/* check.c; the same declaration stands in fill.c */
+bool sy__linux_unused(u64 *pages, u64 *bytes);
+
 /* log.c: logs every call from the first on, if the command line says slabyard.log=1. */
 enum sy__log_operation {
 	SY__LOG_CREATE,  /* a cache: see sy__log_creation */

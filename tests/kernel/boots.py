@@ -7,7 +7,8 @@ with the kernel; the calls of a kernel on slabyard, made again, hold the same pa
 executes is counted; the benchmark inside the kernel comes to its end.
 
 The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a processor.
-Tests for QEMU are one group, so that with several at a time (pytest -n) no two guests of four CPUs are in each other's way.
+Tests for QEMU are one group, so that with several at a time (pytest -n) no two guests of four CPUs are in each other's way. They run on
+x86_64, and where SLABYARD_KERNEL_ARCHES names it on arm64, which needs packages of that architecture.
 
 SLABYARD_KERNEL_ALLOCATORS (specs, separated by blanks) and SLABYARD_KERNEL_ARCHES (separated by commas) narrow it. The tests named
 `smoke` are CI's: one kernel, every policy, one workload.
@@ -38,7 +39,9 @@ AGREES_LESS = {
     "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, whose slot a trace does not tell
 }
 AGREES_GUEST = 0.1  # four CPUs had slabs before anything can be traced
-LITTLE = {"um": machine.Hardware(256 << 20), "x86_64": machine.Hardware(320 << 20, 4, 2)}  # of memory: a hog has it sooner
+# Of memory there is little: a hog has it sooner.
+LITTLE = {"um": machine.Hardware(256 << 20), **dict.fromkeys(("x86_64", "arm64"), machine.Hardware(320 << 20, 4, 2))}
+EMULATED = [arch for arch in ARCHES if arch != "um"]
 _FILEIO = "sysbench fileio --file-num=64 --file-total-size=8M --file-block-size=16K --file-test-mode=rndwr"
 LESS = {
     "hackbench": "hackbench -g 1 -l 20",
@@ -56,16 +59,15 @@ CPUS = f"sh -c 'hackbench -g 1 -l 40 & for on in 0 1 0 1; do sleep 0.2; echo $on
 SOUND = "grep -q ^sound /proc/slabyard_check"  # the policy's own check of every invariant
 
 
-def x86_64(test: Callable[..., None]) -> Callable[..., None]:
-    """Tests for QEMU: one group, and left out where they are not asked for."""
-    asked = pytest.mark.skipif("x86_64" not in ARCHES, reason="not asked for")
-    return pytest.mark.xdist_group("x86_64")(asked(test))
+def emulated(test: Callable[..., None]) -> Callable[..., None]:
+    """Tests for QEMU, on each architecture that is asked for: one group."""
+    return pytest.mark.xdist_group("qemu")(pytest.mark.parametrize("arch", EMULATED)(test))
 
 
 def plan(spec: str, workload: str, arch: str = "um", debug: bool = False, outlined: bool = False) -> machine.Plan:
     parsed = kinds.parse(spec)
     kernel = build.build(build.Request(source.find(None), arch, parsed.kind, debug, outlined))
-    return machine.Plan(parsed, kernel, workloads.parse(workload), machine.default_hardware(arch), TIMEOUT)
+    return machine.Plan(parsed, kernel, workloads.parse(workload, arch), machine.default_hardware(arch), TIMEOUT)
 
 
 def every_workload(spec: str, arch: str) -> machine.Plan:
@@ -76,7 +78,7 @@ def every_workload(spec: str, arch: str) -> machine.Plan:
     parts += [workloads.Workload("cpus", "", CPUS)] if LITTLE[arch].cpus > 1 else []
     parts += [workloads.Workload("check", "", SOUND)] if spec in OURS else []
     together = workloads.together(parts, "every", "")
-    job = workloads.Job("every", shlex.split(together.command), together, planned.job.programs)
+    job = dataclasses.replace(planned.job, name="every", command=shlex.split(together.command), workload=together)
     return dataclasses.replace(planned, job=job, hardware=LITTLE[arch])
 
 
@@ -153,26 +155,26 @@ def test_a_flame_graph_finds_the_allocator(allocator: str) -> None:
     assert shares["alloc_slow"] + shares["free_slow"] > 0 or allocator.removeprefix("slabyard:") in SELDOM_SLOW
 
 
-@x86_64
+@emulated
 @pytest.mark.parametrize("allocator", [*LINUX[:1], *OURS])
-def test_every_workload_on_four_cpus_and_two_nodes(allocator: str) -> None:
-    done = run.once(every_workload(allocator, "x86_64"))
+def test_every_workload_on_four_cpus_and_two_nodes(allocator: str, arch: str) -> None:
+    done = run.once(every_workload(allocator, arch))
     passed(done)
     assert {line.split(",")[0] for line in done.texts["after/buddyinfo"].splitlines()} == {"Node 0", "Node 1"}
 
 
-@x86_64
+@emulated
 @pytest.mark.parametrize("allocator", LINUX[:1])
-def test_the_trace_of_a_guest_has_its_whole_boot(allocator: str, tmp_path: Path) -> None:
-    found = fidelity.measure(plan(allocator, "boot", "x86_64"), 64 << 20, tmp_path / "t.parquet")
+def test_the_trace_of_a_guest_has_its_whole_boot(allocator: str, arch: str, tmp_path: Path) -> None:
+    found = fidelity.measure(plan(allocator, "boot", arch), 64 << 20, tmp_path / "t.parquet")
     assert found.trouble == [] and found.incomplete is None
     assert found.events > 40_000 and abs(found.difference) < AGREES_GUEST
 
 
-@x86_64
+@emulated
 @pytest.mark.parametrize("allocator", [*LINUX[:1], *OURS[:1]])
-def test_what_a_kernel_executes_is_counted(allocator: str) -> None:
-    planned = plan(allocator, "hackbench -g 1 -l 20", "x86_64")
+def test_what_a_kernel_executes_is_counted(allocator: str, arch: str) -> None:
+    planned = plan(allocator, "hackbench -g 1 -l 20", arch)
     done, again = (run.count(planned, machine.Hardware(320 << 20)) for _ in range(2))
     found = done.cost
     assert found == again.cost
@@ -184,11 +186,11 @@ def test_what_a_kernel_executes_is_counted(allocator: str) -> None:
     assert "asm_sysvec_apic_timer_interrupt" not in {one["name"] for one in found["functions"]}
 
 
-@x86_64
+@emulated
 @pytest.mark.parametrize("allocator", [*LINUX[:1], *OURS[:1]])
-def test_a_guest_samples_itself(allocator: str) -> None:
-    chosen = plan(allocator, "hackbench -g 1 -l 60", "x86_64", debug=allocator in OURS, outlined=True)
+def test_a_guest_samples_itself(allocator: str, arch: str) -> None:
+    chosen = plan(allocator, "hackbench -g 1 -l 60", arch, debug=allocator in OURS, outlined=True)
     found = flame.sample(chosen)
     shares = flame.shares(found, chosen.spec.kind.slow)
     assert found.trouble == [] and found.samples > 100 and found.lost == 0 and 0 < shares["alloc"] < 0.6 and 0 < shares["free"] < 0.6
-    assert any("do_syscall_64" in stack for stack in found.stacks)
+    assert any({"do_syscall_64", "el0_svc"} & {*stack} for stack in found.stacks)

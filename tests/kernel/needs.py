@@ -10,7 +10,7 @@ import os
 import sys
 
 from slabyard.base.errors import UserError
-from slabyard.kernels import source, tools, workloads
+from slabyard.kernels import foreign, source, tools, workloads
 from slabyard.base.terminal import note
 
 
@@ -21,11 +21,14 @@ def check(smoke: bool, arches: list[str]) -> None:
     wanted = [*tools.BUILD, tools.XZ]
     for arch in asked:
         wanted += [*tools.ARCHITECTURES[arch], *tools.guests(arch)]
-    wanted += [tools.HACKBENCH] if smoke else workloads.WORKLOADS["all"].programs
+    if {*asked} - {*foreign.MACHINES}:
+        wanted += [tools.HACKBENCH] if smoke else workloads.WORKLOADS["all"].programs
     wanted += [tools.PERF] if "um" in asked and not smoke else []
     tools.require(dict.fromkeys(wanted), command)
     for arch in asked:
         tools.boot(arch)
+        if arch in foreign.MACHINES:
+            foreign.programs(workloads.WORKLOADS["all"].programs, arch, command)
     source.find(None)
 
 

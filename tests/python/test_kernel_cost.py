@@ -134,7 +134,7 @@ def test_functions_of_ours_with_a_role_are_there() -> None:
 
 
 def test_counts_become_figures_of_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
+    monkeypatch.setattr(cost, "qemu_version", lambda arch: "7.2.22")
     text = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 2 0 8 1 0\n2 1 1 4 0 0\nend\n"
     found = cost.group(text, ["[unknown]", "kfree", "kfree"])
     assert (found["operations"], found["instructions"], found["l1_misses"], found["ll_misses"]) == (4, 13, 0.75, 0.25)

@@ -90,6 +90,8 @@ def test_what_boots_is_looked_for_first(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tools, "which", lambda name: None)
     with pytest.raises(UserError, match=r"needs busybox, qemu-system-x86_64, which are missing .*busybox-static qemu-system-x86;"):
         tools.boot("x86_64")
+    with pytest.raises(UserError, match=r"needs aarch64-linux-gnu-gcc, readelf, qemu-system-aarch64, .*apt install gcc-aarch64-linux-gnu "):
+        tools.boot("arm64")
 
 
 @needs_gcc
@@ -119,7 +121,7 @@ def test_a_guest_has_what_its_workload_needs(name: str) -> None:
 
 def test_workloads_named_twice() -> None:
     with pytest.raises(UserError, match="names boot twice"):
-        commands._jobs(["boot", "boot"])
+        commands._jobs(["boot", "boot"], "um")
 
 
 def test_workloads_and_commands() -> None:
@@ -190,6 +192,7 @@ def test_hardware_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         (machine.Hardware(32 << 20), "um", "at least 64M"),
         (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
         (machine.Hardware(accelerator="tcg"), "um", "a user-mode kernel has no accelerator"),
+        (machine.Hardware(accelerator="kvm"), "arm64", "a kernel for arm64 runs in software"),
         (machine.Hardware(accelerator="kvm"), "x86_64", "closed to this user, or the processor does not virtualise"),
     ):
         with pytest.raises(UserError, match=complaint):
@@ -247,7 +250,7 @@ def test_what_a_workload_prints_ends_no_stream(tmp_path: Path, said: str) -> Non
 def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
     spec, hardware = kinds.Spec("slub", plan.spec.kind, ("slub_max_order=0",)), machine.Hardware(1 << 30, 4, 2, "tcg")
-    what = machine.Plan(spec, plan.kernel, plan.job, hardware, trace=64 << 20)
+    what = machine.Plan(spec, dataclasses.replace(plan.kernel, arch="x86_64"), plan.job, hardware, trace=64 << 20)
     argv, accelerator = machine._qemu(what, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg" in text and "-smp 4,sockets=2" in text
@@ -256,13 +259,30 @@ def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, mo
     assert (tmp_path / "trace.txt").stat().st_blocks == 0
 
 
+def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(machine, "kvm", lambda: True)
+    kernel = dataclasses.replace(plan.kernel, arch="arm64")
+    what = dataclasses.replace(plan, kernel=kernel, hardware=machine.Hardware(1 << 30, 4, 2))
+    argv, accelerator = machine._qemu(what, tmp_path)
+    text = " ".join(argv)
+    assert argv[0] == "/usr/bin/qemu-system-aarch64" and accelerator == "tcg" and kernel.image.name == "Image"
+    assert "-machine virt,gic-version=3" in text and "console=ttyAMA0" in text and "GLIBC_TUNABLES" not in text
+    assert "virtio-blk-device,bus=virtio-mmio-bus.0,drive=results" in text
+    monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
+    kernel.map.write_text("ffffffff81000100 T kfree\n")
+    one = " ".join(machine._qemu(dataclasses.replace(what, hardware=machine.Hardware(1 << 30), counts=True), tmp_path)[0])
+    assert "-icount" in one and "virtio-blk-device" not in one and one.count("-serial") == 1
+
+
 def test_a_boot_that_counts_depends_on_nothing_of_this_machine(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
     plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
     settings = []
     monkeypatch.setattr(guest, "archive", lambda job, given, samples: settings.append(given) or b"")
-    one = dataclasses.replace(plan, hardware=machine.Hardware(1 << 30), counts=True)
+    kernel = dataclasses.replace(plan.kernel, arch="x86_64")
+    one = dataclasses.replace(plan, kernel=kernel, hardware=machine.Hardware(1 << 30), counts=True)
     argv, accelerator = machine._qemu(one, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg,thread=single" in text and "-drive" not in text
@@ -372,9 +392,9 @@ def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
 
 def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
-    monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
+    monkeypatch.setattr(cost, "qemu_version", lambda arch: "7.2.22")
     group = cost.group
-    monkeypatch.setattr(cost, "group", lambda text, names, cpus: group(counts, names, cpus))
+    monkeypatch.setattr(cost, "group", lambda text, names, cpus, arch: group(counts, names, cpus, arch))
     monkeypatch.setattr(cost.Symbols, "of", lambda text, kind: cost.Symbols(["[unknown]", "kfree"], ""))
     found = compare.compare([plan], 1, 0, Progress(2), plan.hardware)
     assert found[0]["cost"]["operations"] == 4 and len(found[0]["kernel"]["trouble"]) == 2
@@ -388,7 +408,7 @@ def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pyt
 
 def test_cost_is_counted_under_qemu_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cost"]) == 2
-    assert "--cost counts what a kernel executes under QEMU; give --arch x86_64 too" in capsys.readouterr().err
+    assert "--cost counts what a kernel executes under QEMU; give --arch x86_64 or arm64 too" in capsys.readouterr().err
 
 
 def test_the_command_line(plan: machine.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
-from slabyard.study import papers, study, tables
-from slabyard.study.model import HOLDS, IN_PART, NOT, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from slabyard.study import document, papers, study, tables
+from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
 from test_cli import complaint, slabyard
 
@@ -124,3 +124,20 @@ def test_wrong_words(words: list[str], says: str) -> None:
 def test_the_list() -> None:
     listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
     assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items()]
+
+
+# ---- The records of the full run ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(RECORDS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
+    item = next(one for one in papers.items() if one.ident == path.stem)
+    [done] = study.recorded([item])
+    assert done.outcome.verdict in (HOLDS, IN_PART, NOT) and done.outcome.claims and path.stat().st_size < 40_000
+    assert tables.tables([done]) and item.title in tables.page([done])
+
+
+def test_the_document_is_what_the_records_tell() -> None:
+    text = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+    body = document.text(study.recorded(papers.items()))
+    assert f"<!-- study begins -->\n\n{body}\n\n<!-- study ends -->" in text, "make docs writes it again"

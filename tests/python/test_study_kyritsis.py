@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from slabyard.base.errors import UserError
 from slabyard.study import filling, kyritsis
 from slabyard.study.filling import PAGE
 from slabyard.study.model import HOLDS, IN_PART, NOT, Data, Outcome
@@ -112,3 +113,29 @@ def test_searches() -> None:
     assert outcome.verdict == HOLDS and "slob_alloc: Candidate block size: 4 28 12" in outcome.sheets[0].notes
     assert holds(kyritsis._judge_log({"searches": [*good, one(12, [28, 12, 4], 12)]})) == [True, False]
     assert holds(kyritsis._judge_log({"searches": [one(100, [128, 256], 256)]})) == [False, True]
+
+
+# ---- Inside kernels ----------------------------------------------------------------------------------------------
+
+
+def log(unused: int) -> str:
+    """A kernel's log: 100 pages, of which so many bytes are unused when all objects are there, else a half."""
+    lines = ["[    0.1] something else"]
+    for most in (256, 4096, 16384):
+        lines += [f"[    0.2] slabyard.fill: {most} {calls} 100 {free}" for calls, free in ((0, 204800), (20000, unused), (40000, 204800))]
+    return "\n".join([*lines, "[    0.3] slabyard.fill: done", ""])
+
+
+def test_a_kernel_s_log_becomes_points() -> None:
+    assert kyritsis.points_of("slob", log(7))["4096"] == [[0, 100, 204800], [20000, 100, 7], [40000, 100, 204800]]
+    for cut in ("", log(7).replace("slabyard.fill: done", ""), log(7).replace("16384 40000", "16384 39500")):
+        with pytest.raises(UserError, match="has not all"):
+            kyritsis.points_of("slob", cut)
+
+
+def test_inside_kernels() -> None:
+    def judged(ours: int) -> Outcome:
+        return kyritsis._judge_kernel({text: kyritsis.points_of(text, log(ours if "best" in text else 8192)) for text in kyritsis.KERNELS})
+
+    assert judged(4096).verdict == IN_PART and holds(judged(4096)) == [True, False] and holds(judged(9000)) == [False, True]
+    assert "-1.0 points" in judged(4096).claims[0].because and len(judged(4096).pictures) == 3

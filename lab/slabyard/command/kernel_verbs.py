@@ -122,7 +122,7 @@ def add(verbs: Any) -> None:
 
 
 def _source(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--arch", choices=config.ARCHITECTURES, default="um", help="um: user-mode Linux (default); x86_64: under QEMU")
+    verb.add_argument("--arch", choices=config.ARCHITECTURES, default="um", help="um: user-mode Linux (default); x86_64, arm64: under QEMU")
     verb.add_argument("--source", type=file, metavar="PATH", help="Linux 6.1, a tree or a tarball (default: Debian's linux-source-6.1)")
     verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers side by side (default: one for each CPU)")
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
@@ -131,15 +131,15 @@ def _source(verb: argparse.ArgumentParser) -> None:
 def _counted(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--cost", action="store_true",
-        help="also count the kernel's instructions and cache misses, in one more boot, of one CPU without --cpus (--arch x86_64)",
+        help="also count the kernel's instructions and cache misses, in one more boot, of one CPU without --cpus (not for um)",
     )  # fmt: skip
 
 
 def _booted(verb: argparse.ArgumentParser) -> None:
     """The options of all verbs that boot kernels: of the machine, of the kernel, of the output."""
-    verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
+    verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, else 4)")
     verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
-    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, 1G for x86_64)")
+    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, else 1G)")
     verb.add_argument(
         "--accelerator", choices=("kvm", "tcg"), default="", help="of QEMU (default: kvm where the processor has it, else tcg, software)"
     )
@@ -178,9 +178,9 @@ def _counting_machine(options: argparse.Namespace) -> machine.Hardware | None:
 
     if not options.cost:
         return None
-    if options.arch != "x86_64":
-        raise UserError("--cost counts what a kernel executes under QEMU; give --arch x86_64 too")
-    cost.check()
+    if options.arch == "um":
+        raise UserError("--cost counts what a kernel executes under QEMU; give --arch x86_64 or arm64 too")
+    cost.check(options.arch)
     nodes = options.nodes or 1
     return machine.Hardware(options.memory or machine.default_hardware(options.arch).memory, options.cpus or nodes, nodes, "tcg")
 
@@ -190,8 +190,8 @@ def _specs(texts: Sequence[str] | None) -> list[kinds.Spec]:
     return [kinds.parse(spec) for spec in (kinds.everything() if texts is None else texts)]
 
 
-def _jobs(names: Sequence[str]) -> list[workloads.Job]:
-    found = [workloads.parse(name) for name in names if name]
+def _jobs(names: Sequence[str], arch: str) -> list[workloads.Job]:
+    found = [workloads.parse(name, arch) for name in names if name]
     if not found:
         raise UserError("--workloads names no workload")
     repeated = [job.name for at, job in enumerate(found) if job in found[:at]]
@@ -247,7 +247,7 @@ def _run(options: argparse.Namespace) -> int:
     counted_on = _counting_machine(options)
     if options.output is not None:
         check_folder(options.output)
-    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
+    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload, options.arch), _machine(options)
     if options.trace is not None:
         _check_buffer(options.trace_buffer, hardware)
     found: list[run.Run] = []
@@ -296,7 +296,7 @@ def _compare(options: argparse.Namespace) -> int:
     counted_on = _counting_machine(options)
     specs, hardware = _specs(options.allocators), _machine(options)
     names = [options.workload] if options.workload else options.workloads.split(",")
-    jobs = _jobs(names)
+    jobs = _jobs(names, options.arch)
     with Progress(len(specs) * len(jobs) * (options.warmup + options.runs + options.cost)) as progress:
         kernels = [_kernel(options, spec, progress) for spec in specs]
         plans = [
@@ -325,7 +325,7 @@ def _fidelity(options: argparse.Namespace) -> int:
     from ..kernels import fidelity, machine
 
     specs, hardware = _specs(options.allocators), _machine(options)
-    jobs = _jobs(options.workloads.split(","))
+    jobs = _jobs(options.workloads.split(","), options.arch)
     _check_buffer(options.trace_buffer, hardware)
     agreements: list[fidelity.Agreement] = []
     replayed: list[fidelity.LogReplay] = []
@@ -355,7 +355,7 @@ def _flame(options: argparse.Namespace) -> int:
     check_outputs((options.folded, options.speedscope, options.report))
     if options.arch == "um":
         tools.require([tools.PERF], "a flame graph")
-    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
+    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload, options.arch), _machine(options)
     profile, boots = flame.Profile(), []
     with Progress(options.runs) as progress:
         kernel = _kernel(options, spec, progress, outlined=True)

@@ -7,6 +7,8 @@
     flame, icicle       where a kernel's time goes, and its picture
     machine             boots a kernel, as a user-mode process or under QEMU, and brings out what it leaves
     guest, workloads    the first file system of a guest, and what a guest does
+    foreign             programs of another processor for a guest, out of packages
+    sysbench            what sysbench says of its run
     build               from source tree and configuration to a kernel, once
     source, edits       a private copy of a kernel's source, and the changes made to it
     ports               sources of ours that go into it

@@ -40,7 +40,7 @@ _MISSING = re.compile(r"slabyard\.bench: (no memory .*)$", re.MULTILINE)
 def plan(spec: Spec, kernel: Kernel, hardware: Hardware, timeout: float) -> Plan:
     """The boot that measures."""
     measured = dataclasses.replace(spec, parameters=(*spec.parameters, *PARAMETERS))
-    return Plan(measured, kernel, dataclasses.replace(workloads.parse("boot"), name="bench"), hardware, timeout)
+    return Plan(measured, kernel, dataclasses.replace(workloads.parse("boot", kernel.arch), name="bench"), hardware, timeout)
 
 
 def bench(plans: Sequence[Plan], runs: int, progress: Progress) -> list[Record]:

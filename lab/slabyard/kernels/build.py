@@ -14,7 +14,8 @@ that a change of one of them compiles what depends on it alone. make runs at low
 so Ctrl-C ends every compiler; what it has finished stays, and the next build goes on from there. Objects are counted as make names
 them, against their number in the last whole build (the first: in one of ours), for the progress bar.
 
-An outlined kernel, for flame graphs, is built from a copy of the plain one's folder: three files are compiled anew.
+Where a kernel that differs in few files is built already, its folder is copied, and make compiles those: an outlined kernel, for flame
+graphs, begins from the plain one, and of kinds with the same configuration (slob and slabyard) one from the other.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
 from . import cache, config, source, tools
-from .kinds import Kind
+from .kinds import KINDS, Kind
 
 NICENESS = "10"
-OBJECTS = {"um": 703, "x86_64": 1285}  # of a build of ours, as long as none was built here
+OBJECTS = {"um": 703, "x86_64": 1285, "arm64": 1000}  # of a build of ours, as long as none was built here
 # As x86-64 kernels are compiled. 6.1 leaves these out for um, and the compiler then writes 16 bytes at once to what a type says is
 # aligned: SLOB aligns a kmalloc to 8, and some boots end in `Segfault with no mm`.
-FLAGS = {"um": "-mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx", "x86_64": ""}
+FLAGS = {"um": "-mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx", "x86_64": "", "arm64": ""}
+MAKE = {"um": ("ARCH=um", "SUBARCH=x86_64"), "x86_64": ("ARCH=x86_64",), "arm64": ("ARCH=arm64", f"CROSS_COMPILE={tools.CROSS}")}
+IMAGES = {"um": "linux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}  # what is booted
 _STEP = re.compile(r"^  ([A-Z]+) +(\S+)")
 _UNINLINED = (
     "-fno-inline-functions", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-fno-partial-inlining",
@@ -78,7 +81,7 @@ class Kernel:
     @property
     def image(self) -> Path:
         """What is booted."""
-        return self.folder / ("linux" if self.arch == "um" else "bzImage")
+        return self.folder / Path(IMAGES[self.arch]).name
 
     @property
     def map(self) -> Path:
@@ -105,7 +108,7 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
     ):
         if (ready := load(place)) is not None:
             return ready
-        if request.outlined and not folder.is_dir():
+        if not folder.is_dir():
             _seed(request, folder)
         folder.mkdir(exist_ok=True)
         make = _Make(request, wanted, tree, folder, (of_copy, of_folder), jobs or os.cpu_count() or 1)
@@ -137,7 +140,7 @@ def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
         request.source.ident,
         request.arch,
         wanted,
-        tools.compiler_version(),
+        tools.compiler_version(request.arch),
         FLAGS[request.arch],
         " ".join(_UNINLINED if request.outlined else ()),
         *(f"{edit}" for edit in source.changes(request.kind)),
@@ -153,9 +156,13 @@ def _name(request: Request) -> str:
 
 
 def _seed(request: Request, folder: Path) -> None:
-    plain = folder.with_name(_name(Request(request.source, request.arch, request.kind, request.debug)))
-    if not plain.is_dir():
+    """Copies the folder of a kernel that differs in few files, where there is one; what of it is not this kernel's is made anew."""
+    kinds = [request.kind] if request.outlined else [kind for kind in KINDS.values() if kind.config == request.kind.config]
+    others = [replace(request, kind=kind, outlined=False) for kind in kinds]
+    found = next((one for one in others if folder.with_name(_name(one)).is_dir()), None)
+    if found is None:
         return
+    plain = folder.with_name(_name(found))
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     with cache.locked(plain, "the kernel that this one differs little from"):
@@ -164,9 +171,13 @@ def _seed(request: Request, folder: Path) -> None:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
         shutil.rmtree(part, ignore_errors=True)
         raise UserError(f"{plain}: cannot be copied: {lines[0]}; XDG_CACHE_HOME names another folder to keep kernels in")
-    # What make remembers of the kernel's own tools names the folder. They would be built again, and behind objtool every object.
-    for remembered in (part / "tools").rglob(".*.cmd"):
-        remembered.write_text(remembered.read_text().replace(str(plain), str(folder)))
+    # What make remembers names the folder, and the copy of the source. All would be built again that it finds under another name.
+    sources = [str(source.copy_of(one.source, one.kind)) for one in (found, request)]
+    for remembered in part.rglob(".*.cmd"):
+        text = remembered.read_text().replace(str(plain), str(folder))
+        remembered.write_text(re.sub(rf"{re.escape(sources[0])}(?![\w-])", lambda _: sources[1], text))
+    for path in {**source.own_files(found.kind), **source.own_files(request.kind)} if found.kind != request.kind else ():
+        (part / path).with_suffix(".o").unlink(missing_ok=True)
     part.rename(folder)
 
 
@@ -179,7 +190,7 @@ class _Make:
 
     def _argv(self, *targets: str) -> list[str]:
         argv = ["nice", "-n", NICENESS, "make", "-C", str(self.tree), f"O={self.folder}"]
-        argv += ["ARCH=um", "SUBARCH=x86_64"] if self.request.arch == "um" else ["ARCH=x86_64"]
+        argv += MAKE[self.request.arch]
         if FLAGS[self.request.arch]:
             argv.append(f"KCFLAGS={FLAGS[self.request.arch]}")
         if self.request.outlined:
@@ -226,8 +237,7 @@ class _Make:
             progress.expect(total)
             progress.stage(f"building {self.request.title}")
             progress.step(f"building {self.request.title}", done)
-        target = "linux" if arch == "um" else "bzImage"
-        argv = self._argv(f"-j{self.jobs}", target)
+        argv = self._argv(f"-j{self.jobs}", Path(IMAGES[arch]).name)
         pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=self.locks, **pipe) as process:
             for line in process.stdout or ():
@@ -263,15 +273,15 @@ def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dic
         "source_ident": request.source.ident,
         "debug": request.debug,
         "outlined": request.outlined,
-        "compiler": tools.compiler_version(),
+        "compiler": tools.compiler_version(request.arch),
         "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
         **figures,
     }
     with cache.locked(place, place.name):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        files = ["linux"] if request.arch == "um" else ["vmlinux", "arch/x86/boot/bzImage"]
-        for name in (*files, "System.map"):
+        files = ["System.map", IMAGES[request.arch], *(["vmlinux"] if request.arch != "um" else [])]
+        for name in files:
             shutil.copy2(folder / name, part / Path(name).name)
         (part / "config").write_text(text)
         (part / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")

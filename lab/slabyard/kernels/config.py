@@ -13,8 +13,8 @@ import re
 from ..base.errors import UserError
 from .kinds import Kind
 
-ARCHITECTURES = ("um", "x86_64")
-DEBUG = {"um": ("debug.config",), "x86_64": ("debug.config", "debug-x86_64.config")}
+ARCHITECTURES = ("um", "x86_64", "arm64")
+DEBUG = {"um": ("debug.config",), **dict.fromkeys(ARCHITECTURES[1:], ("debug.config", "debug-qemu.config"))}
 
 
 def fragment(arch: str, kind: Kind, debug: bool) -> str:

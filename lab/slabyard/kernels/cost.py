@@ -54,23 +54,23 @@ _LOCKS = re.compile(
     r"^(?:__)?mutex_(?:un)?lock\w*$"
 )
 _INTERRUPT = re.compile(r"^asm_(?:exc_\w+|sysvec_\w+|common_interrupt|spurious_interrupt)$")
-_TABLE = re.compile(r"^(?:irq|spurious)_entries_start$")
-_SWITCH = "__switch_to_asm"
+_TABLE = re.compile(r"^(?:irq|spurious)_entries_start$|^vectors$")  # the latter: arm64
+_SWITCHES = ("__switch_to_asm", "cpu_switch_to")
 _FOLDER = Path(__file__).parent / "plugin"
 _CFLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden")
 
 
-def check() -> None:
+def check(arch: str = "x86_64") -> None:
     """UserError where this machine lacks what counts."""
-    tools.require((tools.COMPILER, tools.QEMU), "--cost")
-    version = qemu_version()
+    tools.require((tools.COMPILER, tools.QEMUS[arch]), "--cost")
+    version = qemu_version(arch)
     if not version or int(version.split(".")[0]) > NEWEST_QEMU:
         raise UserError(f"--cost needs a QEMU that loads plugins of its first interface, up to {NEWEST_QEMU}.2; this is {version}", MISSING)
 
 
-def qemu_version() -> str:
+def qemu_version(arch: str = "x86_64") -> str:
     """QEMU's version, as in 7.2.22; empty where it does not say."""
-    found = re.search(r"version (\d[\d.]*)", tools.first_line([tools.path_of(tools.QEMU, "--cost"), "--version"]))
+    found = re.search(r"version (\d[\d.]*)", tools.first_line([tools.path_of(tools.QEMUS[arch], "--cost"), "--version"]))
     return found[1] if found else ""
 
 
@@ -140,7 +140,7 @@ def plain_name(symbol: str) -> str:
 def role(name: str, kind: Kind) -> str:
     """What a function is for the plugin: a letter of plugin/count.c."""
     letters = (
-        ("a", name in ALLOCATIONS), ("f", name in FREES), ("u", name in UPKEEP), ("s", name in kind.slow), ("w", name == _SWITCH),
+        ("a", name in ALLOCATIONS), ("f", name in FREES), ("u", name in UPKEEP), ("s", name in kind.slow), ("w", name in _SWITCHES),
         ("i", bool(_INTERRUPT.match(name))), ("I", bool(_TABLE.match(name))), ("l", bool(_LOCKS.match(name))),
         ("p", bool(_PAGES.match(name))),
     )  # fmt: skip
@@ -163,7 +163,7 @@ class _Sums:
         return {name: self.figures[name] / operations for name in names}
 
 
-def group(counts: str, names: Sequence[str], cpus: int = 1) -> dict[str, Any]:
+def group(counts: str, names: Sequence[str], cpus: int = 1, arch: str = "x86_64") -> dict[str, Any]:
     """The record's group `cost` out of the plugin's text. UserError where that is not whole."""
     lines = counts.splitlines()
     if len(lines) < 2 or lines[-1] != "end":
@@ -182,7 +182,7 @@ def group(counts: str, names: Sequence[str], cpus: int = 1) -> dict[str, Any]:
             functions.setdefault((names[function], PARTS[part - 1]), _Sums()).add(*figures)
     ordered = sorted(functions.items(), key=lambda one: (-one[1].figures["instructions"], one[0]))
     return {
-        "tool": f"qemu plugin, QEMU {qemu_version()}" + (f", -icount {ICOUNT}" if cpus == 1 else ""),
+        "tool": f"qemu plugin, QEMU {qemu_version(arch)}" + (f", -icount {ICOUNT}" if cpus == 1 else ""),
         "cache_model": CACHE_MODEL,
         "cpus": cpus,
         "operations": allocations + frees,

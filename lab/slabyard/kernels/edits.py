@@ -13,7 +13,7 @@ host insists on the full extended state, which is longer than 6.1 reserves: the 
 regs failed, errno = 14`. The kernel has an older way for processors without extended state at all, and is made to always take it.
 It moves the SSE registers alone, so programs of the guest must keep off AVX: machine.py tells their C library so.
 
-BENCH. Every kernel has the benchmark of `slabyard kernel bench` (ports.py), for which the makefile of mm/ gets one line.
+MEASURING. Every kernel has what measures inside it (ports.py), for which the makefile of mm/ gets one line.
 
 SLABYARD. In a kernel on slabyard, what the makefile of mm/ says of slob.o is in a makefile of ours.
 
@@ -40,12 +40,12 @@ class Edit:
 
 
 FLOATING_POINT = Edit("arch/x86/um/os-Linux/registers.c", r"(?m)^(\s*have_xstate_support\s*=\s*)1;", r"\g<1>0;")
-BENCH = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o\n")
+MEASURING = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o slabyard_fill.o\n")
 SLABYARD = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", "include $(srctree)/mm/slabyard/linux/mm.mk")
 OUTLINED = Edit(
     "mm/Makefile", r"\Z", "".join(f"CFLAGS_{name}.o += $(SLABYARD_OUTLINED)\n" for name in ("slub", "slab", "slob", "slab_common"))
 )
-ALWAYS = (FLOATING_POINT, BENCH, OUTLINED)
+ALWAYS = (FLOATING_POINT, MEASURING, OUTLINED)
 ORIGINALS = ".slabyard"
 
 

@@ -224,7 +224,7 @@ def shares(profile: Profile, slow: Sequence[str]) -> dict[str, float]:
             found[what] += count
             if any(frame in slow for frame in stack):
                 found[f"{what}_slow"] += count
-            if any(_SPINS.search(frame) for frame in stack):
+            if stack[-1] == WAITS or any(_SPINS.search(frame) for frame in stack):
                 found[f"{what}_waits"] += count
     return {name: count / max(1, profile.samples) for name, count in found.items()}
 

@@ -1,8 +1,9 @@
 """The guest: the archive that is a booted kernel's first file system.
 
 busybox (static) is its shell and tools, `guest_files/init.sh` its first program; the workload's programs come from this machine
-with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. Three programs of
-ours, for measuring, for sampling and for the load spike, are compiled once and kept in the cache.
+with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. For another
+processor they come from a folder that is laid out as such a machine (foreign.py). Three programs of ours, for measuring, for sampling
+and for the load spike, are compiled once and kept in the cache.
 
 The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four
 bytes. So device files can be in it though we are no root. /dev/console is one: the kernel opens it for init before anything is
@@ -22,15 +23,10 @@ import subprocess
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
-from . import cache, tools
-from .workloads import Job
+from . import cache, foreign, tools
+from .workloads import APPLETS, Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
-APPLETS = (
-    "sh", "awk", "cat", "cp", "cut", "date", "dd", "df", "diff", "dmesg", "echo", "ed", "false", "find", "fold", "grep", "gunzip", "gzip",
-    "head", "id", "ls", "md5sum", "mkdir", "mke2fs", "mount", "mv", "nl", "paste", "poweroff", "printf", "ps", "rev", "rm", "rmdir", "sed",
-    "seq", "sleep", "sort", "sync", "tail", "tar", "tee", "tr", "true", "umount", "uniq", "wc",
-)  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 
 
@@ -89,22 +85,24 @@ def archive(job: Job, settings: dict[str, str], samples: int = 0) -> bytes:
     for name in FOLDERS:
         made.folder(name)
     made.device("dev/console", 5, 1)
-    made.file("bin/busybox", Path(tools.path_of(tools.BUSYBOX, "a guest")).read_bytes(), 0o755)
+    made.file("bin/busybox", _busybox(job).read_bytes(), 0o755)
     for name in APPLETS:
         made.link(f"bin/{name}", "busybox")
-    made.file("slabyard/measure", compiled("measure").read_bytes(), 0o755)
+    arch = job.foreign or "um"
+    made.file("slabyard/measure", compiled("measure", arch).read_bytes(), 0o755)
     if samples:
-        made.file("slabyard/sample", compiled("sample").read_bytes(), 0o755)
+        made.file("slabyard/sample", compiled("sample", arch).read_bytes(), 0o755)
     if job.workload.spike:
-        made.file("slabyard/spike", compiled("spike").read_bytes(), 0o755)
+        made.file("slabyard/spike", compiled("spike", arch).read_bytes(), 0o755)
     for name in ("mark", *job.workload.scripts):
         made.file(f"slabyard/{name}", _resource(f"{name}.sh"), 0o755)
     for program in job.programs:
-        _program(made, program)
-    for pattern in job.workload.files:
-        for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 (a pattern from the root)
-            if Path(path).is_file():
-                made.file(path.lstrip("/"), Path(path).read_bytes())
+        _program(made, program, job.foreign)
+    tops = [*([foreign.root(job.foreign)] if job.foreign else []), Path("/")]  # text is the same for every processor
+    for top, pattern in ((top, pattern) for pattern in job.workload.files for top in tops):
+        for path in sorted(glob.glob(pattern.lstrip("/"), root_dir=top, recursive=True)):  # noqa: PTH207 (a pattern from the root)
+            if (top / path).is_file():
+                made.file(path, (top / path).read_bytes())
     made.file("slabyard/job", script(job, settings, samples).encode(), 0o755)
     made.file("init", _resource("init.sh"), 0o755)
     return made.packed()
@@ -120,11 +118,19 @@ def script(job: Job, settings: dict[str, str], samples: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _program(made: Archive, program: Path) -> None:
-    made.file(str(program).lstrip("/"), program.read_bytes(), 0o755)
-    made.link(f"usr/bin/{program.name}", str(program))
-    for library in libraries(program):
-        made.file(str(library).lstrip("/"), library.read_bytes(), 0o755)
+def _busybox(job: Job) -> Path:
+    if job.foreign:
+        return foreign.program(tools.BUSYBOX, job.foreign, "a guest")
+    return Path(tools.path_of(tools.BUSYBOX, "a guest"))
+
+
+def _program(made: Archive, program: Path, arch: str) -> None:
+    """A program with its libraries, at their places. `arch`: of a foreign one."""
+    top = foreign.root(arch) if arch else Path("/")
+    made.file(str(program.relative_to(top)), program.read_bytes(), 0o755)
+    made.link(f"usr/bin/{program.name}", f"/{program.relative_to(top)}")
+    for library in foreign.libraries(program, arch) if arch else libraries(program):
+        made.file(str(library.relative_to(top)), library.read_bytes(), 0o755)
     first = program.open("rb").readline(200)
     if first.startswith(b"#!"):
         words = first[2:].decode(errors="replace").split()
@@ -146,21 +152,23 @@ def _resource(name: str) -> bytes:
     return importlib.resources.files("slabyard.kernels").joinpath("guest_files", name).read_bytes()
 
 
-def compiled(name: str) -> Path:
+def compiled(name: str, arch: str = "um") -> Path:
     """A program of ours for guests, compiled where it is not there yet."""
     text = _resource(f"{name}.c")
-    key = hashlib.sha256(text + " ".join(_CFLAGS).encode() + tools.compiler_version().encode()).hexdigest()[:16]
+    made_of = [text, " ".join(_CFLAGS).encode(), tools.compiler_version(arch).encode()]
+    key = hashlib.sha256(b"".join(made_of)).hexdigest()[:16]
     place = cache.folder("guests") / f"{name}-{key}"
     if place.is_file():
         return place
-    tools.require([tools.COMPILER], "a guest")
+    tools.require([tools.COMPILERS[arch]], "a guest")
     with cache.locked(place, f"the guest's {name}"):
         part = place.with_name(f"{place.name}.part")
-        argv = ["gcc", *_CFLAGS, "-x", "c", "-o", str(part), "-"]
+        argv = [tools.COMPILERS[arch].name, *_CFLAGS, "-x", "c", "-o", str(part), "-"]
         done = subprocess.run(argv, input=text, capture_output=True, check=False)
         if done.returncode:
             lines = done.stderr.decode(errors="replace").splitlines()
             reason = next((line for line in lines if "rror" in line or "cannot find" in line), (lines or ["gcc failed"])[0])
-            raise UserError(f"the guest's {name} cannot be compiled: {reason} (it needs a static C library: libc6-dev)", MISSING)
+            needs = tools.STATIC_LIBCS[arch].debian
+            raise UserError(f"the guest's {name} cannot be compiled: {reason} (it needs a static C library: {needs})", MISSING)
         part.rename(place)
     return place

@@ -3,7 +3,8 @@
     um       the kernel is a program of this machine: one CPU, kernel code at native speed, no privilege and no virtual machine. Files
              come out through hostfs, a folder of this machine mounted in the guest.
     x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times
-             slower. What comes out goes to two raw disks, one for the figures and one for the trace, as text from the first byte.
+    arm64    slower; arm64 always by software. What comes out goes to two raw disks, one for the figures and one for the trace, as text
+             from the first byte.
 
 Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
 user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
@@ -47,7 +48,14 @@ _NO_ROOM = "slabyard: no room"
 _NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX_Fast_Unaligned_Load,-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
 # no_timer_check: QEMU's timer works, but may tick late on a busy machine; the kernel's check would then panic.
 # trace_clock: a kernel that finds its clock unstable at the end of the boot would choose another one for the trace, and empty the trace.
-_QEMU = ("console=ttyS0", "panic=-1", "no_timer_check", "trace_clock=global")
+_QEMU = {
+    "x86_64": ("console=ttyS0", "panic=-1", "no_timer_check", "trace_clock=global"),
+    "arm64": ("console=ttyAMA0", "panic=-1", "trace_clock=global"),
+}
+# The processor of arm64 is an old one: newer ones sign addresses, which software emulates slowly.
+_BOARDS = {"x86_64": "q35", "arm64": "virt,gic-version=3"}
+_PROCESSORS = {"x86_64": "max", "arm64": "cortex-a53"}
+_DISKS = {"x86_64": "virtio-blk-pci", "arm64": "virtio-blk-device,bus=virtio-mmio-bus.{}"}  # Linux finds the lowest bus first
 _MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
 _KVM_CREATE_VM = 0xAE01
 
@@ -67,6 +75,8 @@ class Hardware:
             raise UserError("a user-mode kernel has one CPU and one node; for more, give --arch x86_64")
         if arch == "um" and self.accelerator:
             raise UserError("a user-mode kernel has no accelerator; --accelerator is for --arch x86_64")
+        if arch == "arm64" and self.accelerator == "kvm":
+            raise UserError("a kernel for arm64 runs in software on this machine; --accelerator kvm is for --arch x86_64")
         if self.cpus % self.nodes:
             raise UserError(f"{self.cpus} CPUs cannot be shared evenly by {self.nodes} nodes; give --cpus {self.nodes} or a multiple of it")
         if self.memory < (64 << 20) * self.nodes:
@@ -132,7 +142,8 @@ def boot(what: Plan) -> Iterator[Outcome]:
         argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
         outcome = Outcome({}, "", accelerator=accelerator)
         _wait([*what.prefix, *argv], what, folder, outcome)
-        text = _results(folder / "results").replace("\r\n", "\n")  # a serial line's ends
+        handed_out = _results(folder / "results") or "".join(outcome.console.partition("@@slabyard ")[1:])
+        text = handed_out.replace("\r\n", "\n")  # a serial line's ends
         outcome.texts = split(text)
         if _NO_ROOM in outcome.console:
             raise UserError(f"no room for what the guest hands out in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
@@ -149,7 +160,8 @@ def boot(what: Plan) -> Iterator[Outcome]:
 
 def command_line(what: Plan) -> list[str]:
     """The kernel's parameters that do not depend on the architecture."""
-    words = [_NO_AVX, "rdinit=/init", *what.spec.parameters, *(["slabyard.log=1"] if what.calls else [])]
+    avoided = [_NO_AVX] if what.kernel.arch != "arm64" else []
+    words = [*avoided, "rdinit=/init", *what.spec.parameters, *(["slabyard.log=1"] if what.calls else [])]
     if what.trace is None:
         return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
     share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
@@ -172,29 +184,34 @@ def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
 
 
 def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
-    qemu = tools.path_of(tools.QEMU, "a kernel for x86_64")
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "serial" if what.counts else "disk"), what.samples))
-    disks = {} if what.counts else {"results": 512 << 20, "trace.txt": 8 << 30}
+    arch = what.kernel.arch
+    qemu = tools.path_of(tools.QEMUS[arch], f"a kernel for {arch}")
+    # A disk answers when this machine gets to it, which no count may depend on. The board of arm64 has one serial line.
+    out = ("serial" if arch == "x86_64" else "console") if what.counts else "disk"
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
+    disks = {"results": 512 << 20, "trace.txt": 8 << 30} if out == "disk" else {}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)
     hardware = what.hardware
-    accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if kvm() else "tcg")
+    accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if arch == "x86_64" and kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
-    argv = [qemu, "-machine", "q35", "-accel", "tcg,thread=single" if what.counts else accelerator]
-    argv += ["-cpu", "host" if accelerator == "kvm" else "max"]
+    argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if what.counts else accelerator]
+    argv += ["-cpu", "host" if accelerator == "kvm" else _PROCESSORS[arch]]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
     for node in range(hardware.nodes):
         cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]
         argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={node * cpus}-{(node + 1) * cpus - 1}"]
-    for name in disks:
-        argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe,werror=report"]
+    for place, name in enumerate(disks):
+        argv += ["-drive", f"file={folder / name},if=none,id={name},format=raw,cache=unsafe,werror=report"]
+        argv += ["-device", f"{_DISKS[arch].format(place)},drive={name}"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
-    argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
-    if what.counts:  # a disk answers when this machine gets to it, which no count may depend on
+    argv += ["-append", " ".join([*_QEMU[arch], *command_line(what)])]
+    if out == "serial":
         argv += ["-serial", f"file:{folder / 'results'}"]
+    if what.counts:
         argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus, what.turn)
     return argv, accelerator
 

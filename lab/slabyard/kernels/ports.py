@@ -4,6 +4,7 @@
 folder `sources`; where the package is used as it lies in the repository, they are the repository's own.
 
     ports/linux/bench.c   what an allocator costs inside a kernel; in every kernel, Linux's own allocators included
+    ports/linux/fill.c    what SLOB's pages have unused while objects come and go; likewise
     ports/linux/slob.c    takes the place of the kernel's mm/slob.c; the rest of the port, and the core, go to mm/slabyard
 
 What a kernel brings is part of its key (build.py): when one of these files changes, the next build is another kernel.
@@ -16,7 +17,7 @@ from pathlib import Path
 from ..base.errors import MISSING, UserError
 
 PACKAGE = Path(__file__).parent.parent
-BENCH = "mm/slabyard_bench.c"
+MEASURING = {"bench": "mm/slabyard_bench.c", "fill": "mm/slabyard_fill.c"}  # by their names in ports/linux
 OURS = "mm/slabyard"
 _SOURCES = (".c", ".h", ".mk")
 # Flame graphs ask for flags (build.py), for all of ours at once.
@@ -33,7 +34,7 @@ def root() -> Path:
 
 def common() -> dict[str, bytes]:
     """The files that every kernel gets, by their paths in its tree."""
-    return {BENCH: (root() / "ports" / "linux" / "bench.c").read_bytes()}
+    return {place: (root() / "ports" / "linux" / f"{name}.c").read_bytes() for name, place in MEASURING.items()}
 
 
 def slabyard() -> dict[str, bytes]:
@@ -44,7 +45,8 @@ def slabyard() -> dict[str, bytes]:
         for path in sorted((top / folder).rglob("*")):
             if path.suffix in _SOURCES or path.name == "Makefile":
                 found[f"{OURS}/{place}/{path.relative_to(top / folder)}"] = path.read_bytes()
-    del found[f"{OURS}/linux/bench.c"]
+    for name in MEASURING:
+        del found[f"{OURS}/linux/{name}.c"]
     found["mm/slob.c"] = found.pop(f"{OURS}/linux/slob.c")
     found[f"{OURS}/linux/Makefile"] += _OUTLINED
     return found

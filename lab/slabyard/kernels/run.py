@@ -56,7 +56,8 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         if plan.counts:
-            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names, plan.hardware.cpus)
+            names = cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names
+            found.cost = cost.group(outcome.counts, names, plan.hardware.cpus, plan.kernel.arch)
         look(outcome)
     return found
 
@@ -125,7 +126,7 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     before = [snapshot_of(outcome.texts, "before", "before")] if marked else []
     about = About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
-        arch="x86_64",
+        arch="arm64" if plan.kernel.arch == "arm64" else "x86_64",
         command=plan.job.command,
         cpus=plan.hardware.cpus,
         page_size=4096,

@@ -25,20 +25,27 @@ class Tool:
     debian: str
     fedora: str
     kind: Literal["program", "header", "library"] = "program"
+    compiler: str = "gcc"  # of a header or library
 
     def there(self) -> bool:
         """Whether this machine has it."""
         match self.kind:
             case "header":
-                return _compiles(self.name)
+                return _compiles(self.compiler, self.name)
             case "library":
-                return _links(self.name)
+                return _links(self.compiler, self.name)
         return which(self.name) is not None
 
 
 MAKE = Tool("make", "make", "make")
 COMPILER = Tool("gcc", "gcc", "gcc")
+CROSS = "aarch64-linux-gnu-"  # before the names of the tools for arm64
+COMPILERS = {"um": COMPILER, "x86_64": COMPILER, "arm64": Tool(f"{CROSS}gcc", "gcc-aarch64-linux-gnu", "gcc-aarch64-linux-gnu")}
 STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static", "library")
+STATIC_LIBCS = {
+    "um": STATIC_LIBC, "x86_64": STATIC_LIBC,
+    "arm64": Tool("libc.a", "libc6-dev-arm64-cross", "sysroot-aarch64-fc42-glibc", "library", f"{CROSS}gcc"),
+}  # fmt: skip
 ASSEMBLER = Tool("as", "binutils", "binutils")
 LINKER = Tool("ld", "binutils", "binutils")
 BUILD = (
@@ -53,6 +60,7 @@ BUILD = (
 ARCHITECTURES: dict[str, tuple[Tool, ...]] = {
     "um": (Tool("sys/ptrace.h", "libc6-dev", "glibc-devel", "header"),),
     "x86_64": (Tool("gelf.h", "libelf-dev", "elfutils-libelf-devel", "header"),),
+    "arm64": (COMPILERS["arm64"], Tool(f"{CROSS}ld", "binutils-aarch64-linux-gnu", "binutils-aarch64-linux-gnu")),
 }
 XZ = Tool("xz", "xz-utils", "xz")
 BUSYBOX = Tool("busybox", "busybox-static", "busybox")
@@ -61,6 +69,8 @@ SYSBENCH = Tool("sysbench", "sysbench", "sysbench")
 FILE = Tool("file", "file", "file")
 SQLITE = Tool("sqlite3", "sqlite3", "sqlite")
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", "qemu-system-x86")
+QEMUS = {"x86_64": QEMU, "arm64": Tool("qemu-system-aarch64", "qemu-system-arm", "qemu-system-aarch64")}
+READELF = Tool("readelf", "binutils", "binutils")
 PERF = Tool("perf", "linux-perf", "perf")
 
 _MORE_PATHS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's PATH
@@ -96,20 +106,24 @@ def path_of(tool: Tool, purpose: str) -> str:
 
 def guests(arch: str) -> tuple[Tool, ...]:
     """What a guest is made of and what boots it: its programs of ours are linked with a static C library."""
-    return (BUSYBOX, STATIC_LIBC, *((QEMU,) if arch == "x86_64" else ()))
+    emulator = (QEMUS[arch],) if arch in QEMUS else ()
+    own = (COMPILERS[arch], READELF) if arch == "arm64" else (BUSYBOX,)  # of arm64, busybox is a package (foreign.py)
+    return (*own, STATIC_LIBCS[arch], *emulator)
 
 
 def boot(arch: str) -> None:
     """UserError where this machine lacks what boots a kernel with a guest, or its busybox needs libraries."""
+    from . import foreign
+
     purpose = f"booting a kernel for {arch}"
     require(guests(arch), purpose)
-    busybox = path_of(BUSYBOX, purpose)
-    if not is_static(Path(busybox)):
+    busybox = foreign.program(BUSYBOX, arch, purpose) if arch in foreign.MACHINES else Path(path_of(BUSYBOX, purpose))
+    if not is_static(busybox):
         raise UserError(f"{purpose} needs a static busybox, and {busybox} is none (Debian: apt install busybox-static)", MISSING)
 
 
-def _compiles(header: str) -> bool:
-    compiler = which("gcc")
+def _compiles(compiler_name: str, header: str) -> bool:
+    compiler = which(compiler_name)
     if compiler is None:
         return True  # the compiler is what is told to be missing
     check = subprocess.run(
@@ -118,18 +132,19 @@ def _compiles(header: str) -> bool:
     return check.returncode == 0
 
 
-def _links(library: str) -> bool:
+def _links(compiler_name: str, library: str) -> bool:
     """Whether the compiler finds a library; a name that it does not find it repeats."""
-    compiler = which("gcc")
+    compiler = which(compiler_name)
     if compiler is None:
         return True
     found = subprocess.run([compiler, f"-print-file-name={library}"], capture_output=True, text=True, check=False)
     return found.stdout.strip() != library
 
 
-def compiler_version() -> str:
+def compiler_version(arch: str = "um") -> str:
     """What the compiler says that it is, on one line: another compiler makes another kernel."""
-    return first_line([which("gcc") or "gcc", "--version"])
+    name = COMPILERS[arch].name
+    return first_line([which(name) or name, "--version"])
 
 
 def first_line(argv: Sequence[str]) -> str:

@@ -14,9 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..base.errors import UserError
-from . import tools
+from . import foreign, tools
 
 HEADERS = "/usr/include/linux"
+APPLETS = (  # what a guest's busybox is called by
+    "sh", "awk", "cat", "cp", "cut", "date", "dd", "df", "diff", "dmesg", "echo", "ed", "false", "find", "fold", "grep", "gunzip", "gzip",
+    "head", "id", "ls", "md5sum", "mkdir", "mke2fs", "mount", "mv", "nl", "paste", "poweroff", "printf", "ps", "rev", "rm", "rmdir", "sed",
+    "seq", "sleep", "sort", "sync", "tail", "tar", "tee", "tr", "true", "umount", "uniq", "wc",
+)  # fmt: skip
 _FILEIO = "sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"
 
 
@@ -97,8 +102,8 @@ _OF_BONWICK = (
         "sh /slabyard/files 4 /mnt", prepare=_ON_EXT4, after="umount /mnt", scripts=("files",),
     ),
     Workload(
-        "typing", "32 users who type 20 lines each into shells that answer (Bonwick 1994, section 5.3)",
-        "sh /slabyard/typing 32 20", scripts=("typing",),
+        "typing", "32 users who type 10 lines each into shells that answer (Bonwick 1994, section 5.3)",
+        "sh /slabyard/typing 32 10", scripts=("typing",),
     ),
 )  # fmt: skip
 
@@ -126,31 +131,55 @@ WORKLOADS: Mapping[str, Workload] = {one.name: one for one in (*_SINGLE, _EVERYT
 
 @dataclass(frozen=True)
 class Job:
-    """A workload in a guest's words, and everything that it takes from this machine."""
+    """A workload in a guest's words, and everything that it takes from this machine; `foreign`: from packages for that architecture."""
 
     name: str
     command: list[str]
     workload: Workload
     programs: list[Path] = field(default_factory=list)
+    foreign: str = ""
 
 
-def parse(text: str) -> Job:
+def parse(text: str, arch: str = "um") -> Job:
     """A workload by name, several by their names with `+` between, or a command of the user's. UserError when its program is missing."""
     names = text.split("+")
     if all(name in WORKLOADS for name in names):
         parts = [WORKLOADS[name] for name in names]
         workload = parts[0] if len(parts) == 1 else together(parts, text, "")
-        tools.require(workload.programs, f"the workload {text}")
-        found = [Path(path) for tool in workload.programs if (path := tools.which(tool.name))]
-        return Job(text, shlex.split(workload.command), workload, found)
+        return of(workload, arch)
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UserError(f"--workload {text}: {str(error).lower()}") from error
     if not words:
         raise UserError(f"--workload names nothing; there are {', '.join(WORKLOADS)}, or give a command")
+    name = Path(words[0]).name
+    if arch in foreign.MACHINES:
+        return Job(name, words, Workload(name, text, text), _foreign_program(words[0], arch), arch)
     program = tools.which(words[0])
     if program is None:
         raise UserError(f"--workload {text}: there is neither a workload nor a program {words[0]}; there are {', '.join(WORKLOADS)}")
-    name = Path(words[0]).name
     return Job(name, words, Workload(name, text, text), [Path(program)])
+
+
+def of(workload: Workload, arch: str = "um") -> Job:
+    """A workload with its programs. UserError when one is missing."""
+    purpose, words = f"the workload {workload.name}", shlex.split(workload.command)
+    if arch in foreign.MACHINES:
+        return Job(workload.name, words, workload, foreign.programs(workload.programs, arch, purpose), arch)
+    tools.require(workload.programs, purpose)
+    return Job(workload.name, words, workload, [Path(path) for tool in workload.programs if (path := tools.which(tool.name))])
+
+
+def _foreign_program(name: str, arch: str) -> list[Path]:
+    """A command's program; none where it is busybox's."""
+    if name in APPLETS:
+        return []
+    known = {tool.name: tool for one in WORKLOADS.values() for tool in one.programs}
+    if name in known:
+        return foreign.programs([known[name]], arch, f"--workload {name}")
+    found = foreign.find(name, arch)
+    if found is None:
+        top = foreign.root(arch)
+        raise UserError(f"--workload {name}: there is no such program for {arch}; unpack one, with its libraries, into {top}")
+    return [found]

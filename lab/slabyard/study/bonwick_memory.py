@@ -1,9 +1,9 @@
 """Bonwick 1994, section 5.2: how much of the memory that an allocator holds was asked for.
 
-His sequence is in one recording, of a Linux 6.1 on SLOB (which rounds no request up) as a user-mode kernel, with a mark after the boot
-and after each load: recordings/timesharing.parquet, made by
+His sequence is in one recording, of a Linux 6.1 on our SLOB (so that no request is rounded up) as a user-mode kernel, with a mark after
+the boot and after each load: recordings/timesharing.parquet, made by
 
-    slabyard kernel run --allocator slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 512M --trace timesharing.parquet
+    slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M --trace T.parquet
 
 and stripped of its pages (remade.py). It is replayed under each allocator, as his machine was: short of memory all along, so that heaps
 are asked for it again and again, and slower than ours, so that fifteen seconds are less than a step. Each of these conditions is then
@@ -27,8 +27,8 @@ import numpy as np
 from ..base.errors import UserError
 from ..kernels import build, kinds, machine, run, source, workloads
 from ..replay.workload import Options, Workload
-from . import remade
-from .model import Claim, Data, Figure, Item, Outcome, Sheet, repeated
+from . import charts, remade
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .remade import Recording
 from .work import Work
 
@@ -44,7 +44,7 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
 }
 PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
-SHARE_OF_SPIKE = 0.6
+SHARE_OF_SPIKE = 0.5
 PAGE = 4096
 BLOCK = 4 << 20  # bytes: memory is in blocks of the largest order
 
@@ -58,33 +58,52 @@ class Condition:
     short: bool = True
     least: bool = False  # memory: the smallest in which nothing fails
     specs: Mapping[str, str] = field(default_factory=dict)
+    unasked: Sequence[str] = ()  # who is not asked for memory though it is short
 
 
 def _slow(recording: Recording) -> Recording:
     return remade.stretched(recording, SLOWER)
 
 
-def _lower(recording: Recording) -> Recording:
+def _fewer(recording: Recording) -> Recording:
     """With as many of the spike's objects as make 4.4BSD, which gives nothing back, grow as in the paper."""
-    return _slow(remade.thinned(recording, "before", "spike", SHARE_OF_SPIKE))
+    return remade.thinned(recording, "before", "spike", SHARE_OF_SPIKE)
+
+
+def _lower(recording: Recording) -> Recording:
+    return _slow(_fewer(recording))
 
 
 HIS_MACHINE = "short of memory, in minutes"
+LEAST = "the smallest memory that fits, nothing asked by the clock"
+LOWER = "a spike as high as his"
+NOTHING_BACK = "an arena that gives nothing back"
 CONDITIONS: Mapping[str, Condition] = {
     one.title: one
     for one in (
         Condition(HIS_MACHINE, _slow),
         Condition("memory to spare", _slow, short=False),
-        Condition("the smallest memory that fits, nothing asked by the clock", _slow, short=False, least=True),
+        Condition(LEAST, _slow, short=False, least=True),
         Condition("short of memory, in seconds", lambda recording: recording),
-        Condition("an arena that gives nothing back", _slow, specs={"sunos4": "sunos4:keep=on"}),
+        Condition(NOTHING_BACK, _slow, specs={"sunos4": "sunos4:keep=on"}),
         Condition("chunks and pools of 128 KiB", _slow, specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"}),
-        Condition("a spike as high as his", _lower),
+        Condition(LOWER, _lower),
         Condition("a spike as high as his, an arena that gives nothing back", _lower, specs={"sunos4": "sunos4:keep=on"}),
+        Condition("a spike as high as his, none but slab gives back", _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
         Condition("objects of a 32-bit machine", lambda recording: _slow(remade.resized(recording, 0.6))),
         Condition("no caches: all by size alone", lambda recording: _slow(remade.general(recording))),
     )
 }
+
+
+def under(condition: Condition, recording: Recording, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The recording under a condition, by allocator."""
+    made = condition.make(recording)
+    specs = {name: condition.specs.get(name, name) for name in names}
+    asked = {name: spec for name, spec in specs.items() if name not in condition.unasked}
+    others = {name: spec for name, spec in specs.items() if name in condition.unasked}
+    found = replayed(made, asked, 1.0 if condition.short else 0.0, condition.least)
+    return {**found, **(replayed(made, others, 0.0) if others else {})}
 
 
 def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float, least: bool = False) -> dict[str, dict[str, Any]]:
@@ -129,9 +148,7 @@ def measure_fragmentation(work: Work) -> Data:
     found = {}
     for title, condition in CONDITIONS.items():
         names = [*HIS, *OTHERS] if title == HIS_MACHINE else [*HIS]
-        specs = {name: condition.specs.get(name, name) for name in names}
-        asked_every = 1.0 if condition.short else 0.0
-        found[title] = work.once(title, lambda: replayed(condition.make(recording), specs, asked_every, condition.least))  # noqa: B023
+        found[title] = work.once(title, lambda: under(condition, recording, names))  # noqa: B023
     marks = recording.marks()
     events = {STEPS[name]: row for name, row in marks.items() if name in STEPS}
     return {"conditions": found, "events": events, "scripts": {} if work.quick else scripts_per_minute(work)}
@@ -171,7 +188,7 @@ def judge_fragmentation(data: Data) -> Outcome:
         (f"{title}: {HIS[name]}, {step}", Figure(PAPER[name][at], wasted[title][name][step]))
         for title in wasted
         for name in HIS
-        for at, step in ((0, "boot"), (1, "spike"), (3, "kenbus"))
+        for at, step in ((1, "spike"), (3, "kenbus"))
         if title != HIS_MACHINE
     ]
     sheets = [
@@ -183,7 +200,19 @@ def judge_fragmentation(data: Data) -> Outcome:
             (HIS.get(name, name), repeated(PAPER[name][4] if name in PAPER else None, data["scripts"][name])) for name in data["scripts"]
         ]
         sheets.append(Sheet("Kenbus", "scripts a minute", told, notes=["Mean, worst and best of boots of user-mode kernels, in turn."]))
-    return Outcome(sheets, _claims(wasted, data["scripts"]), stands_for=_STANDS_FOR, notes=[_growth(conditions)])
+    least = [(HIS[name], Figure(None, of["memory"] / 2**20)) for name, of in conditions[LEAST].items()]
+    sheets.append(Sheet("The smallest memory that fits", "MiB", least, notes=["In steps of 4 MiB."]))
+    pictures = [
+        Picture(f"Waste after each step: {title}", _drawn(of)) for title, of in wasted.items() if title in (HIS_MACHINE, NOTHING_BACK)
+    ]
+    claims = _claims(wasted, data["scripts"])
+    return Outcome(sheets, claims, pictures, stands_for=_STANDS_FOR, notes=[_growth(conditions)])
+
+
+def _drawn(of: Mapping[str, Mapping[str, float]]) -> str:
+    steps = list(STEPS.values())
+    series = [(title, [Figure(PAPER[name][at], of[name][step]) for at, step in enumerate(steps)]) for name, title in HIS.items()]
+    return charts.bars(steps, series, "waste, %")
 
 
 _STANDS_FOR = (
@@ -213,9 +242,7 @@ RULES: Sequence[tuple[str, Rule]] = (
 def _claims(wasted: Mapping[str, Mapping[str, Mapping[str, float]]], scripts_of: Mapping[str, Sequence[float]]) -> list[Claim]:
     found = []
     for text, rule in RULES:
-        holding = [title for title, of in wasted.items() if rule(of)]
-        others = [title for title in wasted if title not in holding]
-        found.append(Claim(text, HIS_MACHINE in holding, f"holds under: {_listed(holding)}; not under: {_listed(others)}"))
+        found.append(_claim(text, {title: rule(of) for title, of in wasted.items()}, HIS_MACHINE))
     if scripts_of:
         means = {name: float(np.mean(samples)) for name, samples in scripts_of.items() if name in HIS}
         margin = means["bonwick"] / max(rate for name, rate in means.items() if name != "bonwick") - 1
@@ -235,8 +262,12 @@ def _wasted(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return {name: {STEPS[mark]: waste(at) for mark, at in of["marks"].items() if mark in STEPS} for name, of in found.items()}
 
 
-def _listed(titles: Sequence[str]) -> str:
-    return "; ".join(titles) if titles else "none"
+def _claim(text: str, by_condition: Mapping[str, bool], main: str, figures: str = "") -> Claim:
+    """A claim as it is under the main condition; why: the conditions under which it turns."""
+    turns = [title for title, holds in by_condition.items() if holds != by_condition[main]]
+    word = "fails" if by_condition[main] else "holds"
+    told = f"it {word} under: {'; '.join(turns)}" if turns else f"it {word} under none of the {len(by_condition) - 1} other conditions"
+    return Claim(text, by_condition[main], figures + told)
 
 
 def _sizes(found: Mapping[str, Any]) -> str:
@@ -249,85 +280,93 @@ def _sizes(found: Mapping[str, Any]) -> str:
 
 def _growth(conditions: Mapping[str, Any]) -> str:
     """How far the spike stood above the heap, in ours and in his: 4.4BSD gives nothing back, so its waste tells."""
-    marks = conditions[HIS_MACHINE]["bsd44"]["marks"]
-    ours = marks["spike"]["held"] / marks["before"]["held"]
+    marks = {title: conditions[title]["bsd44"]["marks"] for title in (HIS_MACHINE, LOWER)}
+    ours, lower = (of["spike"]["held"] / of["before"]["held"] for of in marks.values())
     his = (1 - PAPER["bsd44"][0] / 100) / (1 - PAPER["bsd44"][1] / 100)
     return (
-        f"4.4BSD gives nothing back, so it shows how high the spike was: it holds {ours:.2f} times as much after it as before, "
-        f"in the paper {his:.2f} times where as much is asked for."
+        f"4.4BSD gives nothing back, so it shows how high the spike was: it holds {ours:.2f} times as much after it as before "
+        f"({lower:.2f} with the lower spike), in the paper {his:.2f} times where as much is asked for."
     )
 
 
 # ---- One week of desktop use ----------------------------------------------------------------------------------------------------
 
 DAYS = 7
+SHORT, KEPT = "short of memory", NOTHING_BACK
 HOUR = 3600 * 10**9  # ns
 SEED = 1994
 
 
-def week(recording: Recording, days: int) -> Recording:
-    """A desktop machine's week: one user's scripts from 9 to 19 o'clock, a few times an hour, a search of all files at night, now and
-    then a burst of many users or processes; with a mark after each day. The times are drawn, always the same."""
+def week(recording: Recording, days: int, bursts: bool = False, varied: bool = False) -> Recording:
+    """A desktop machine's week of light use: one user's scripts twelve times between 9 and 19 o'clock, a search of all files at night;
+    `bursts`: on every third day many users and, as high as his spike, many processes at once, too; `varied`: lifetimes.
+
+    A mark after each day. Times are drawn, always the same.
+    """
     draw = np.random.default_rng(SEED)
     parts = {
-        "boot": remade.piece(recording, None, "before"), "spike": remade.piece(recording, "before", "spike"),
+        "boot": remade.piece(recording, None, "before"), "spike": remade.piece(_fewer(recording), "before", "spike"),
         "find": remade.piece(recording, "spike", "find"), "kenbus": remade.piece(recording, "find", "kenbus"),
         "desk": remade.piece(recording, "kenbus", "desk"),
     }  # fmt: skip
     plan: list[tuple[str, int]] = [("boot", 0)]
     for day in range(days):
         hours = [("desk", hour) for hour in draw.uniform(9, 19, 12)]
-        hours += [("find", draw.uniform(2, 4)), ("kenbus", draw.uniform(9, 19))]
-        hours += [("spike", draw.uniform(9, 19))] if day % 3 == 1 else []
+        hours += [("find", draw.uniform(2, 4))]
+        hours += [("kenbus", draw.uniform(9, 19)), ("spike", draw.uniform(9, 19))] if bursts and day % 3 == 1 else []
         plan += [(name, int((24 * day + hour) * HOUR)) for name, hour in hours]
         plan.append((f"day {day + 1}", 24 * (day + 1) * HOUR))
-    return remade.stitched([(name, begin, parts.get(name)) for name, begin in sorted(plan, key=lambda one: one[1])])
+    pieces = [(name, begin, parts.get(name)) for name, begin in sorted(plan, key=lambda one: one[1])]
+    return remade.stitched(pieces, draw if varied else None)
 
 
 def measure_week(work: Work) -> Data:
-    """The week under each allocator, short of memory and with memory to spare."""
+    """The week under each allocator, and under other conditions."""
     days = 2 if work.quick else DAYS
-    recording = week(remade.read(RECORDING), days)
-    specs = {name: name for name in (*HIS, *OTHERS)}
-    kept = {"sunos4": "sunos4:keep=on"}
-    return {
-        "days": days,
-        "requests": int(recording.allocates.sum()),
-        "short": work.once("short of memory", lambda: replayed(recording, specs, 1.0)),
-        "ample": work.once("memory to spare", lambda: replayed(recording, {name: name for name in HIS}, 0.0)),
-        "kept": work.once("an arena that gives nothing back", lambda: replayed(recording, kept, 1.0)),
+    source = remade.read(RECORDING)
+    light, bursts = week(source, days), week(source, days, bursts=True)
+    all_of_them, his = {name: name for name in (*HIS, *OTHERS)}, {name: name for name in HIS}
+    kept = {**his, "sunos4": "sunos4:keep=on"}
+    parts = {
+        SHORT: lambda: replayed(light, all_of_them, 1.0),
+        "memory to spare": lambda: replayed(light, his, 0.0),
+        KEPT: lambda: replayed(light, kept, 1.0),
+        "bursts of many users and processes": lambda: replayed(bursts, his, 1.0),
+        f"such bursts, {KEPT}": lambda: replayed(bursts, kept, 1.0),
+        "lifetimes that vary": lambda: replayed(week(source, days, varied=True), his, 1.0),
+        f"such bursts, lifetimes that vary, {KEPT}": lambda: replayed(week(source, days, True, True), kept, 1.0),
     }
+    found = {title: work.once(title, part) for title, part in parts.items()}
+    return {"days": days, "requests": int(light.allocates.sum()), "conditions": found}
 
 
 def judge_week(data: Data) -> Outcome:
     """His second table beside ours."""
     last = f"day {data['days']}"
-    at = {title: {name: of["marks"][last] for name, of in data[title].items()} for title in ("short", "ample", "kept")}
-    wasted = {title: {name: waste(mark) for name, mark in of.items()} for title, of in at.items()}
-    ours = wasted["short"]
+    conditions = data["conditions"]
+    wasted = {title: {name: waste(of["marks"][last]) for name, of in found.items()} for title, found in conditions.items()}
+    ours = wasted[SHORT]
     paper = {name: PAPER_WEEK.get(name, (None, None)) for name in ours}
+    heap = [(HIS.get(name, name), Figure(paper[name][0], of["marks"][last]["held"] / 1e6)) for name, of in conditions[SHORT].items()]
+    others = [
+        (f"{title}: {HIS[name]}", Figure(PAPER_WEEK[name][1], wasted[title][name])) for title in wasted if title != SHORT for name in HIS
+    ]
     daily = [
-        (f"{HIS[name]}, day {day}", Figure(None, waste(data["short"][name]["marks"][f"day {day}"])))
+        (f"{HIS[name]}, day {day}", Figure(None, waste(conditions[SHORT][name]["marks"][f"day {day}"])))
         for name in HIS
         for day in range(1, data["days"] + 1)
     ]
-    others = [
-        *((f"memory to spare: {HIS[name]}", Figure(PAPER_WEEK[name][1], wasted["ample"][name])) for name in HIS),
-        ("an arena that gives nothing back: SunOS 4.1.3", Figure(PAPER_WEEK["sunos4"][1], wasted["kept"]["sunos4"])),
-    ]
     sheets = [
         Sheet("Fragmentation", "%", [(HIS.get(name, name), Figure(paper[name][1], ours[name])) for name in ours]),
-        Sheet("Kernel heap", "MB", [(HIS.get(name, name), Figure(paper[name][0], at["short"][name]["held"] / 1e6)) for name in ours]),
+        Sheet("Kernel heap", "MB", heap),
         Sheet("Fragmentation under other conditions", "%", others),
         Sheet("Fragmentation day by day", "%", daily),
     ]
-    kept = {**ours, "sunos4": wasted["kept"]["sunos4"]}
-    conditions = {"short of memory": ours, "memory to spare": wasted["ample"], "an arena that gives nothing back": kept}
-    claims = [_week_claim(text, rule, conditions) for text, rule in _WEEK_RULES]
+    claims = [_week_claim(text, rule, wasted) for text, rule in _WEEK_RULES]
     stands_for = (
-        f"{data['days']} days of simulated time, {data['requests']:,} requests: pieces of one recording, of one user's scripts, kenbus, "
-        "find and the spike, at drawn times, for a week of a person's work on a SPARCstation 2. What a piece leaves allocated goes when "
-        "the next of its kind comes; on a real desktop lifetimes are more varied, which is what ruins a sequential fit."
+        f"{data['days']} days of simulated time, {data['requests']:,} requests: pieces of one recording, one user's scripts and "
+        "searches, at drawn times, for a week of a person's work on a SPARCstation 2. What a piece leaves allocated goes when "
+        "the next of its kind comes, or at drawn times."
     )
     return Outcome(sheets, claims, stands_for=stands_for)
 
@@ -342,9 +381,8 @@ _WEEK_RULES: Sequence[tuple[str, Callable[[Mapping[str, float]], bool]]] = (
 
 
 def _week_claim(text: str, rule: Callable[[Mapping[str, float]], bool], conditions: Mapping[str, Mapping[str, float]]) -> Claim:
-    told = [f"{title}: {', '.join(f'{HIS[name]} {of[name]:.0f}%' for name in HIS)} ({'holds' if rule(of) else 'not'})"
-            for title, of in conditions.items()]  # fmt: skip
-    return Claim(text, rule(conditions["short of memory"]), "; ".join(told))
+    figures = ", ".join(f"{HIS[name]} {conditions[SHORT][name]:.0f}%" for name in HIS)
+    return _claim(text, {title: rule(of) for title, of in conditions.items()}, SHORT, f"{figures}; ")
 
 
 ITEMS = [

@@ -11,42 +11,33 @@ from .papers import PAPERS
 from .tables import sheet_table
 
 WIDTH = 116
+MOST_IN_ONE = 400  # letters of a reason
 
 
 def text(done: Sequence[Done]) -> str:
-    """A summary, then each paper's items."""
-    rows: list[list[Cell]] = [
-        [one.item.paper, f"[{one.item.title}](#{_anchor(_heading(one))})", one.item.place, one.outcome.verdict] for one in done
-    ]
-    parts = [document(["paper", "table or figure", "place", "verdict"], rows)]
+    """A chapter for each paper: what comes of its items, then each item."""
+    parts = []
     for paper, title in PAPERS.items():
         of_paper = [one for one in done if one.item.paper == paper]
+        rows: list[list[Cell]] = [[f"[{one.item.title}](#{one.item.ident})", one.item.place, one.outcome.verdict] for one in of_paper]
         if of_paper:
-            parts += [f"## {paper.capitalize()}", _wrapped(f"{title}.")]
+            parts += [f"## {paper.capitalize()}", _wrapped(f"{title}."), document(["table or figure", "place", "verdict"], rows)]
             parts += [part for one in of_paper for part in _item(one)]
     return "\n\n".join(parts)
 
 
 def _item(one: Done) -> Iterable[str]:
     outcome = one.outcome
-    yield f"### {_heading(one)}"
+    yield f'<a id="{one.item.ident}"></a>'
+    yield f"### {one.item.paper.capitalize()}: {one.item.title}"
     machine = one.record["machine"]
-    where = f"{one.item.place}. `slabyard study {one.item.paper} {one.item.name}`"
+    where = f"{_sentence(one.item.place)}. `slabyard study {one.item.paper} {one.item.name}`"
     yield _wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
     yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     yield _claims(outcome)
     yield from (_wrapped(note) for note in outcome.notes)
     if outcome.stands_for:
         yield _wrapped(f"Stands for the paper's experiment: {outcome.stands_for}")
-
-
-def _heading(one: Done) -> str:
-    return f"{one.item.paper.capitalize()}: {one.item.title}"
-
-
-def _anchor(heading: str) -> str:
-    """As hosts of repositories make it of a heading."""
-    return "".join(letter for letter in heading.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")
 
 
 def _table(table: Table) -> str:
@@ -56,11 +47,12 @@ def _table(table: Table) -> str:
 
 
 def _claims(outcome: Outcome) -> str:
+    """A list, each claim with its reason below; a long reason as a list of its own."""
     lines = []
     for claim in outcome.claims:
-        because = f" {_sentence(claim.because.rstrip('.'))}." if claim.because else ""
-        said = f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.{because}"
-        lines.append(_wrapped(said, "- ", "  "))
+        lines.append(_wrapped(f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.", "- ", "  "))
+        reasons = claim.because.rstrip(".").split("; ") if len(claim.because) > MOST_IN_ONE else [claim.because.rstrip(".")]
+        lines += [_wrapped(f"{reason}.", "  - ", "    ") for reason in reasons if reason]
     return "\n".join(lines)
 
 

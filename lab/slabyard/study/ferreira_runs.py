@@ -4,7 +4,8 @@
               theirs: 4 kernels on 1 to 8 cores, five times, were 160 restarts. Kept are the time that sysbench gives of its run
               stage, and of each mode the kernel's memory after it and the fallback events during it.
     counted   the run stage alone, in a boot whose kernel instructions are counted (kernels/cost.py). On one CPU the clock is the count
-              of instructions, so there sysbench's own time is one, too: exact, the same on every machine.
+              of instructions, so there sysbench's own time is one, too: exact, the same on every machine. Several CPUs have short
+              turns (plugin/tree.h), so that they meet at locks; a CPU that waits counts the instructions that it could have executed.
 
 All tables and figures of the paper come out of these boots, so they are run once: by the first item that is asked for. The others take
 them from it, or from its record in the same folder.
@@ -17,17 +18,19 @@ the kernel's memory. The files of fileio lie on ext4 on a ram disk, all of whose
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..kernels import build, cost, guest, kinds, machine, run, source, tools
+from ..kernels import build, cost, flame, guest, kinds, machine, run, source, tools
 from ..kernels.workloads import Job, Workload
 from .model import Data
 from .work import Work
@@ -37,6 +40,7 @@ SHORT = 16  # objects
 SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
 MODES = ("memory", "fileio")
 THREADS, FILES = 64, 128  # as theirs
+TURN = 100  # instructions of a CPU before the next one's
 THEIR_WRITES, THEIR_GIGABYTES, THEIR_FILES_MB = 100_000, 100, 2048
 MEMORY = 256 << 20  # of a guest
 DISK_KB, FILES_MB = 40960, 32
@@ -59,7 +63,7 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 1000, 256)
+FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 2000, 256)
 QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
 
 
@@ -168,23 +172,38 @@ def caches_of(slabinfo: str) -> dict[str, Any]:
     }
 
 
-def counted(done: run.Run, spec: str) -> dict[str, Any]:
+def waited(profile: flame.Profile) -> int:
+    """Instructions that CPUs did not execute while they waited within an allocation or free."""
+    return sum(count for stack, count in profile.stacks.items() if stack[-1] == flame.WAITS and any(map(flame.role, stack)))
+
+
+def counted(done: run.Run, spec: str, waiting: int = 0) -> dict[str, Any]:
     """Of a boot that counted: sysbench's time; of the allocator calls, instructions by part, waiting for its locks, and misses; the
-    kernel's instructions."""
+    kernel's instructions. `waiting`: instructions not executed for it, which count with the locks."""
     found = done.cost
     assert found is not None
     calls = found["operations"]
-    waits = [one for one in found["functions"] if one["part"] == "locks" and "slowpath" in one["name"]]
+    spins = [one for one in found["functions"] if one["part"] == "locks" and "slowpath" in one["name"]]
+    parts = {part: round(figures["instructions"] * calls) for part, figures in found["parts"].items()}
     return {
         "seconds": _seconds(done.texts.get("output", ""), spec),
         "operations": calls,
-        "instructions": round(found["instructions"] * calls),
-        **{part: round(figures["instructions"] * calls) for part, figures in found["parts"].items()},
-        "waiting": round(sum(one["instructions"] for one in waits) * calls),
+        "instructions": round(found["instructions"] * calls) + waiting,
+        **parts,
+        "locks": parts["locks"] + waiting,
+        "waiting": round(sum(one["instructions"] for one in spins) * calls) + waiting,
         "l1_misses": round(found["l1_misses"] * calls),
         "ll_misses": round(found["ll_misses"] * calls),
-        "kernel": found["kernel"]["instructions"],
+        "kernel": found["kernel"]["instructions"] + waiting,
     }
+
+
+def count(plan: machine.Plan) -> dict[str, Any]:
+    """A boot that counts."""
+    stacks: list[str] = []
+    done = run.once(plan, look=lambda outcome: stacks.append(outcome.stacks))
+    names = cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names
+    return counted(done, plan.spec.text, waited(flame.name_nodes(stacks[0], names)) if plan.turn else 0)
 
 
 # ---- The boots -----------------------------------------------------------------------------------------------------
@@ -220,7 +239,7 @@ def _boots(work: Work) -> Data:
         if spec.kind.name not in of_kind:
             of_kind[spec.kind.name] = build.build(build.Request(source.find(None), "x86_64", spec.kind), work.progress)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
-    work.progress.expect(len(specs) * (len(rounds) + len(MODES) * len(scale.counted_on)) + 1)
+    work.progress.expect(len(specs) * (len(rounds) + 1 + len(scale.counted_on)) + 1)
 
     def timed_boot(spec: kinds.Spec, cpus: int) -> dict[str, Any]:
         done = run.once(_plan(spec, of_kind, timed_job(scale), machine.Hardware(MEMORY, cpus)))
@@ -228,12 +247,11 @@ def _boots(work: Work) -> Data:
         return {"modes": timed(done.texts, spec.text), "caches": caches, "trouble": [f"{spec.text}: {line}" for line in done.trouble]}
 
     def counting_boot(spec: kinds.Spec, mode: str, cpus: int) -> dict[str, Any]:
-        hardware = machine.Hardware(MEMORY, cpus, accelerator="tcg")
-        return counted(run.count(_plan(spec, of_kind, counted_job(mode, scale), hardware), hardware), spec.text)
+        plan = _plan(spec, of_kind, counted_job(mode, scale), machine.Hardware(MEMORY, cpus, accelerator="tcg"))
+        return count(dataclasses.replace(plan, counts=True, turn=TURN if cpus > 1 else 0))
 
-    def part(name: str, spec: kinds.Spec, *about: Any) -> Any:
-        boot = counting_boot if isinstance(about[0], str) else timed_boot
-        found = work.once(name, lambda: boot(spec, *about))
+    def part(name: str, spec: kinds.Spec, cpus: int) -> Any:
+        found = work.once(name, lambda: timed_boot(spec, cpus))
         work.progress.step(name)
         return found
 
@@ -241,12 +259,17 @@ def _boots(work: Work) -> Data:
     for cpus, turn in rounds:  # interleaved: whatever slows this machine for a while slows all
         for name, spec in specs.items():
             samples[name][cpus].append(part(f"{name}, {cpus} CPUs, boot {turn + 1}", spec, cpus))
-    counts: dict[str, dict[str, dict[str, Any]]] = {name: {mode: {} for mode in MODES} for name in specs}
-    for name, spec in specs.items():
-        for mode in MODES:
-            for cpus in scale.counted_on:
-                counts[name][mode][str(cpus)] = part(f"{name}, {mode}, {cpus} CPUs, counted", spec, mode, cpus)
     queues = part(f"SLQB with short queues, {scale.cpus[-1]} CPUs", short, scale.cpus[-1])
+    counting = {"memory": (1,), "fileio": scale.counted_on}
+    tasks = {
+        (name, mode, cpus): functools.partial(counting_boot, spec, mode, cpus)
+        for name, spec in specs.items()
+        for mode in MODES
+        for cpus in counting[mode]
+    }
+    counts: dict[str, dict[str, dict[str, Any]]] = {name: {mode: {} for mode in MODES} for name in specs}
+    for (name, mode, cpus), found in _side_by_side(work, tasks).items():
+        counts[name][mode][str(cpus)] = found
     return {
         "scale": dataclasses.asdict(scale),
         "host_cpus": os.cpu_count() or 1,
@@ -257,6 +280,21 @@ def _boots(work: Work) -> Data:
         "short_queues": {"cpus": scale.cpus[-1], "modes": queues["modes"], "caches": queues["caches"]},
         "trouble": sorted({line for mine in samples.values() for found in mine.values() for one in found for line in one["trouble"]}),
     }
+
+
+def _side_by_side(work: Work, tasks: Mapping[tuple[str, str, int], Callable[[], Any]]) -> dict[tuple[str, str, int], Any]:
+    """Boots that count, as many at once as there are processors: nothing of it is in their figures."""
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    titles = {key: f"{key[0]}, {key[1]}, {key[2]} CPUs, counted" for key in tasks}
+    try:
+        running = {key: pool.submit(task) for key, task in tasks.items() if titles[key] not in work.parts}
+        found = {}
+        for key, title in titles.items():
+            found[key] = work.once(title, running[key].result if key in running else dict)
+            work.progress.step(title)
+        return found
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _by_figure(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

@@ -1,7 +1,664 @@
-"""garcarz"""
+"""Garcarz's figures: time, bandwidth, memory consumed and free fragments of SLAB, SLUB and SLOB on an arm64 and an x86 system.
+
+garcarz_runs.py has what is run. His figures are pictures, so his numbers are those that his text and the table of figure 11 name; for the
+rest there are his sentences. Times stand twice: by a clock that counts instructions, one CPU, where the same kernel takes the same time
+on every run and machine, and on four CPUs in software emulation, five boots, with best and worst as his error windows.
+
+Rules. One allocator is ahead of another where its mean is less (the clock's time, where there is one). Windows overlap where the worst
+of the better one is not better than the best of the worse one. In figure 11 an asterisk marks neighbours whose windows overlap, or that
+are alike to the digit that is shown.
+"""
 
 from __future__ import annotations
 
-from .model import Item
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 
-ITEMS: list[Item] = []
+from markupsafe import Markup
+
+from ..base.svg import Value, element, picture
+from ..base.table import show
+from . import charts, garcarz_runs
+from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .work import Work
+
+WORKLOADS = {"memory": "memory workload", "fileio": "file i/o workload"}
+GREATEST = {"arm64": ("DMA",), "x86": ("DMA32", "Normal")}  # zones that have memory here
+_NOTE_X86 = (
+    "Zone DMA, the first 16 MB, is part of DMA32 here: the lab's kernels have no drivers that need it. His was unaffected in all runs."
+)
+
+
+def _stands_for(*systems: str) -> str:
+    machines = {
+        "arm64": "QEMU's virt board with Cortex-A53 processors and 2 GB, all of it one zone (DMA), for his four Cortex-A53 with 2 GB",
+        "x86": "QEMU's q35 with 3 GB (2 GB DMA32, 1 GB Normal) for his i7-3770 with 12 GB",
+    }
+    where = "; ".join(machines[system] for system in systems)
+    return (
+        f"{where}. Four CPUs in software emulation, Linux 6.1 for his kernel. memory moves {FULL.moved_mb} MB for his 150 GB (1 in "
+        f"{FULL.of('memory'):.0f}; quick: {QUICK.moved_mb} MB); fileio makes his {FULL.requests:,} requests, which are his 156 MB (quick: "
+        f"{QUICK.requests:,}), with his 8 threads and 128 files; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk. "
+        "Missing are a disk's own time, the hardware's caches, and the other programs of his systems."
+    )
+
+
+# ---- Order ---------------------------------------------------------------------------------------------------------
+
+
+def _means(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {spec: statistics.fmean(values) for spec, values in samples.items()}
+
+
+def _order(means: Mapping[str, float], reverse: bool = False) -> list[str]:
+    """The stock allocators, the least first."""
+    return sorted(STOCK, key=lambda spec: -means[spec] if reverse else means[spec])
+
+
+def _listed(means: Mapping[str, float], unit: str, only: Sequence[str] = STOCK) -> str:
+    return ", ".join(f"{spec} {show(means[spec])} {unit}".rstrip() for spec in only)
+
+
+def _overlap(better: Sequence[float], worse: Sequence[float]) -> bool:
+    return max(better) >= min(worse)
+
+
+def _span(values: Sequence[float]) -> float:
+    return max(values) - min(values)
+
+
+def _near(order: Sequence[str], samples: Mapping[str, Sequence[float]]) -> set[str]:
+    """Those that are near ties with a neighbour in the order."""
+    found = set()
+    for better, worse in pairwise(order):
+        least, most = sorted((samples[better], samples[worse]), key=statistics.fmean)
+        if _overlap(least, most):
+            found |= {better, worse}
+    return found
+
+
+# ---- Figures 1, 2, 4, 5: time and bandwidth --------------------------------------------------------------------------
+
+
+def _measure_time(system: str, mode: str, work: Work) -> Data:
+    return {
+        f"{system} {mode}": garcarz_runs.condition(work, system, mode),
+        f"{system} {mode} counted": garcarz_runs.counted(work, system, mode),
+    }
+
+
+def _judge_time(system: str, mode: str, data: Data) -> Outcome:
+    boots: Boots = data[f"{system} {mode}"]
+    counts: garcarz_runs.Counts = data[f"{system} {mode} counted"]
+    clocked = {spec: one["seconds"] for spec, one in counts.items()}
+    seconds = {spec: [boot["seconds"] for boot in mine] for spec, mine in boots.items()}
+    rates = {spec: [boot["bandwidth"] for boot in mine] for spec, mine in boots.items()}
+    paper = _PAPER_TIMES[system, mode]
+    slab = paper.get("slab")
+    ratio = {spec: None if slab is None or spec not in paper else paper[spec] / slab for spec in STOCK}
+    if (system, mode) == ("arm64", "memory"):
+        ratio = {"slab": 1.0, "slub": _ARM_SLUB_OVER_SLAB}
+    sheets = [
+        Sheet(
+            "Time of the run stage by a clock that counts instructions, one CPU",
+            f"s ({_amount(mode)})",
+            [(spec, Figure(paper.get(spec), time)) for spec, time in clocked.items()],
+            f"s ({_his_amount(mode)})",
+        ),
+        Sheet(
+            "The same over SLAB's",
+            "times SLAB's",
+            [(spec, Figure(ratio.get(spec), time / clocked["slab"])) for spec, time in clocked.items()],
+        ),
+        Sheet(
+            "Time of the run stage in emulation, four CPUs",
+            f"s ({_amount(mode)})",
+            [(spec, repeated(None, values)) for spec, values in seconds.items()],
+        ),
+        Sheet(
+            "Bandwidth in emulation, four CPUs",
+            "MB/s",
+            [(spec, repeated(_PAPER_RATES.get((system, mode), {}).get(spec), values)) for spec, values in rates.items()],
+        ),
+    ]
+    shares = [(spec, Figure(None, 100 * one["instructions"] / one["kernel"])) for spec, one in counts.items()]
+    sheets.append(Sheet("Of the kernel's instructions, the allocator's, counted on one CPU", "%", shares))
+    pictures = [
+        _bars("time in emulation, best and worst as windows", seconds, "s"),
+        _bars("bandwidth in emulation, best and worst as windows", rates, "MB/s"),
+        _bars("time by counted instructions", {spec: [value] for spec, value in clocked.items()}, "s"),
+    ]
+    claims = [claim for rule in _TIME_CLAIMS[system, mode] if (claim := rule(clocked, seconds, data))]
+    return Outcome(sheets, claims, pictures, _stands_for(system), _notes(boots))
+
+
+def _amount(mode: str) -> str:
+    return f"{FULL.moved_mb} MB; quick {QUICK.moved_mb}" if mode == "memory" else f"{FULL.requests:,} requests; quick {QUICK.requests}"
+
+
+def _his_amount(mode: str) -> str:
+    return "150 GB" if mode == "memory" else "10,000 requests"
+
+
+# What the text names. Figure 1: "about 0,4 seconds" and "38 MB/s" between slab and slub; both together give 40 s for 150 GB. Figure 2:
+# "about 3 seconds", "almost 3,4", "over 4". Figure 4: the text, and the labels of figure 4a for slob. Figure 5: differences alone.
+_ARM_SLUB_OVER_SLAB = 1.01
+_PAPER_TIMES: dict[tuple[str, str], dict[str, float]] = {
+    ("arm64", "memory"): {},
+    ("arm64", "fileio"): {"slab": 3.0, "slub": 3.4, "slob": 4.0},
+    ("x86", "memory"): {"slab": 27.10694, "slub": 27.10562, "slob": 27.01},
+    ("x86", "fileio"): {},
+}
+_PAPER_RATES = {("x86", "memory"): {"slab": 5666.468, "slub": 5666.876}}
+
+# Of the clock's times, the emulated ones, and the data. None: a single boot, as in a quick run, has no window.
+Rule = Callable[[Mapping[str, float], Mapping[str, Sequence[float]], Data], Claim | None]
+
+
+def _why(clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], data: Data) -> str:
+    """What was measured that makes the order: how far apart the clock has them, and how much of it can be the allocator's."""
+    apart = 100 * (max(clocked[spec] for spec in STOCK) / min(clocked[spec] for spec in STOCK) - 1)
+    said = f"by counted instructions: {_listed(clocked, 's')}, {show(apart)}% apart; emulated: {_listed(_means(seconds), 's')}"
+    boots = next(value for name, value in data.items() if not name.endswith("counted"))
+    share = statistics.fmean(boot["kernel_share"] for spec in STOCK for boot in boots[spec])
+    said += f"; {100 * share:.0f}% of the processor time was the kernel's"
+    counts = next(value for name, value in data.items() if name.endswith("counted"))
+    parts = {spec: 100 * counts[spec]["instructions"] / counts[spec]["kernel"] for spec in STOCK}
+    said += f", and of its instructions the allocator's calls took {_listed(parts, '%')}"
+    return said
+
+
+def _single(samples: Mapping[str, Sequence[float]]) -> bool:
+    return all(len(values) < 2 for values in samples.values())
+
+
+def _in_order(text: str, order: Sequence[str], strict: bool = True) -> Rule:
+    def rule(clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], data: Data) -> Claim:
+        pairs = list(pairwise(order)) if strict else [(order[0], other) for other in order[1:]]
+        holds = all(clocked[better] < clocked[worse] for better, worse in pairs)
+        return Claim(f"{text} (rule: order of the clock's times)", holds, _why(clocked, seconds, data))
+
+    return rule
+
+
+def _apart(text: str, winner: str, others: Sequence[str]) -> Rule:
+    def rule(clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], data: Data) -> Claim | None:
+        if _single(seconds):
+            return None
+        holds = all(not _overlap(seconds[winner], seconds[other]) for other in others)
+        windows = "; ".join(f"{spec} {show(min(seconds[spec]))} to {show(max(seconds[spec]))} s" for spec in STOCK)
+        return Claim(f"{text} (rule: windows of the emulated times)", holds, windows)
+
+    return rule
+
+
+def _overlapping(text: str, better: str, worse: str) -> Rule:
+    def rule(_clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], _data: Data) -> Claim | None:
+        if _single(seconds):
+            return None
+        holds = _overlap(seconds[better], seconds[worse])
+        return Claim(
+            f"{text} (rule: windows of the emulated times overlap)",
+            holds,
+            f"{better} at worst {show(max(seconds[better]))} s, {worse} at best {show(min(seconds[worse]))} s",
+        )
+
+    return rule
+
+
+def _windows(text: str, widest: str = "", narrowest: str = "") -> Rule:
+    def rule(_clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], _data: Data) -> Claim | None:
+        if _single(seconds):
+            return None
+        spans = {spec: _span(seconds[spec]) for spec in STOCK}
+        order = _order(spans)
+        holds = (not widest or order[-1] == widest) and (not narrowest or order[0] == narrowest)
+        because = f"widths of the windows: {_listed(spans, 's')}; by counted instructions there is no window, so they are the host's doing"
+        return Claim(f"{text} (rule: width from best to worst)", holds, because)
+
+    return rule
+
+
+def _within(text: str, better: str, worse: str, least: float, most: float) -> Rule:
+    def rule(clocked: Mapping[str, float], seconds: Mapping[str, Sequence[float]], data: Data) -> Claim:
+        apart = 100 * (clocked[worse] / clocked[better] - 1)
+        said = f"{worse} {show(apart)}% behind {better}; {_why(clocked, seconds, data)}"
+        return Claim(f"{text} (rule: by the clock, {least:g} to {most:g}%)", least <= apart <= most, said)
+
+    return rule
+
+
+_TIME_CLAIMS: dict[tuple[str, str], list[Rule]] = {
+    ("arm64", "memory"): [
+        _in_order("slob overtakes the other two, taking a lot less time", ("slob", "slab", "slub"), strict=False),
+        _within("slab is second, followed by slub with a difference of about 0.4 s and 38 MB/s, which is 1%", "slab", "slub", 0.5, 2.0),
+        _apart("slob's worst performance is clearly better than the best of the other two", "slob", ("slab", "slub")),
+        _overlapping("slab's worst performance is worse than slub's best", "slab", "slub"),
+    ],
+    ("arm64", "fileio"): [
+        _in_order("slab needs about 3 s, slub almost 3.4, slob over 4", ("slab", "slub", "slob")),
+        _windows("the offset between best and worst is the biggest with slub and the smallest with slob", "slub", "slob"),
+    ],
+    ("x86", "memory"): [
+        _within("slab and slub executed it in almost the same time: 27.10694 and 27.10562 s", "slub", "slab", -0.1, 0.1),
+        _within("slob overtakes the other two by 0.1 s, which is 0.35%", "slob", "slab", 0.1, 1.0),
+        _windows("the offset between best and worst is the biggest with slub and the smallest with slob", "slub", "slob"),
+    ],
+    ("x86", "fileio"): [
+        _in_order("slab takes the least time, slub is slightly worse, slob the worst", ("slab", "slub", "slob")),
+        _windows("the error window of slab is the biggest", "slab"),
+    ],
+}
+
+
+def _bars(title: str, samples: Mapping[str, Sequence[float]], unit: str) -> Picture:
+    return Picture(title, charts.bars(list(samples), [(unit, [repeated(None, values) for values in samples.values()])], unit))
+
+
+def _notes(*conditions: Boots) -> list[str]:
+    lines = {
+        f"The log of {spec} has: {line}" for one in conditions for spec, mine in one.items() for boot in mine for line in boot["trouble"]
+    }
+    return sorted(lines)
+
+
+# ---- Figures 3 and 6: memory consumed --------------------------------------------------------------------------------
+
+
+def _measure_modes(system: str, work: Work) -> Data:
+    found: Data = {f"{system} {mode}": garcarz_runs.condition(work, system, mode) for mode in MODES}
+    return {**found, "small Normal": garcarz_runs.small_normal(work)} if system == "x86" else found
+
+
+def _judge_consumption(system: str, data: Data) -> Outcome:
+    sheets, pictures, means = [], [], {}
+    for mode in MODES:
+        boots: Boots = data[f"{system} {mode}"]
+        for zone in ("", *(GREATEST[system] if len(GREATEST[system]) > 1 else ())):
+            samples = {spec: [consumed_mb(boot, zone) for boot in mine] for spec, mine in boots.items()}
+            means[mode, zone] = _means(samples)
+            title = f"Free memory lost during the {WORKLOADS[mode]}{f', zone {zone}' if zone else ''}"
+            sheets.append(Sheet(title, "MB", [(spec, repeated(None, values)) for spec, values in samples.items()]))
+            if zone or len(GREATEST[system]) == 1:
+                pictures.append(_bars(title, samples, "MB"))
+    claims = [_claim_order(text, means[mode, zone], order, "MB", strict) for text, mode, zone, order, strict in _CONSUMPTION[system]]
+    notes = _notes(*(data[f"{system} {mode}"] for mode in MODES))
+    if system == "arm64":
+        lost = means["fileio", ""]
+        spread, gap = abs(lost["slub"] - lost["slob"]), min(lost["slub"], lost["slob"]) - lost["slab"]
+        text = (
+            "in file i/o, slub and slob are not far apart compared to slab (rule: their difference is less than slab's to the nearer one)"
+        )
+        claims.append(Claim(text, 0 <= spread < gap, _listed(lost, "MB")))
+    else:
+        claims += _zone_claims(data, means)
+        notes.append(_NOTE_X86)
+    return Outcome(sheets, claims, pictures, _stands_for(system), notes)
+
+
+_CONSUMPTION: dict[str, list[tuple[str, str, str, tuple[str, ...], bool]]] = {
+    "arm64": [
+        ("in the memory workload slub consumes least, slob most", "memory", "", ("slub", "slab", "slob"), True),
+        ("in file i/o slab consumes least, followed by slob and slub", "fileio", "", ("slab", "slob", "slub"), True),
+    ],
+    "x86": [
+        ("in the memory workload slab consumes least, slob most", "memory", "", ("slab", "slub", "slob"), True),
+        (
+            "in file i/o and zone Normal slub consumes least, followed by slab, then slob",
+            "fileio",
+            "Normal",
+            ("slub", "slab", "slob"),
+            True,
+        ),
+        ("in file i/o and zone DMA32 slab consumes least and slob most", "fileio", "DMA32", ("slab", "slub", "slob"), True),
+    ],
+}
+
+
+def _claim_order(text: str, means: Mapping[str, float], order: Sequence[str], unit: str, strict: bool = True) -> Claim:
+    pairs = list(pairwise(order)) if strict else [(order[0], other) for other in order[1:]]
+    holds = all(means[less] < means[more] for less, more in pairs)
+    return Claim(f"{text} (rule: order of the means)", holds, _listed(means, unit))
+
+
+def _zone_claims(data: Data, means: Mapping[tuple[str, str], Mapping[str, float]]) -> list[Claim]:
+    def untouched(mode: str, zone: str) -> bool:
+        return all(abs(consumed_mb(boot, zone)) < 0.1 for spec in STOCK for boot in data[f"x86 {mode}"][spec])
+
+    lost = {zone: max(abs(means["memory", zone][spec]) for spec in STOCK) for zone in ("DMA32", "Normal")}
+    said = f"at most {show(lost['DMA32'])} MB of DMA32 on average, {show(lost['Normal'])} MB of Normal"
+    holds = untouched("memory", "DMA32") and not untouched("memory", "Normal")
+    small = "; ".join(
+        f"with {megabytes} MB of Normal, DMA32 lost {show(one['DMA32'])} MB and Normal {show(one.get('Normal', 0.0))}"
+        for megabytes, one in data["small Normal"].items()
+    )
+    touched = not untouched("fileio", "DMA32") and not untouched("fileio", "Normal")
+    size = garcarz_runs.free_mb(data["x86 fileio"]["slub"][0]["before"], "Normal")
+    return [
+        Claim("the memory workload affects zone Normal alone (rule: DMA32 changes by less than 0.1 MB in each boot)", holds, said),
+        Claim(
+            "file i/o affects zone Normal again, and also DMA32 (rule: by 0.1 MB or more in some boot)",
+            touched,
+            f"here {size:,.0f} MB of Normal were free before; {small}",
+        ),
+    ]
+
+
+# ---- Figures 7 to 10: free fragments -----------------------------------------------------------------------------------
+
+
+def _measure_fragments(system: str, mode: str, work: Work) -> Data:
+    return {f"{system} {mode}": garcarz_runs.condition(work, system, mode)}
+
+
+def _by_order(boots: Sequence[Boot], when: str, zone: str) -> list[Figure]:
+    """Free blocks of each order: the mean, with least and greatest."""
+    columns = zip(*(boot[when][zone] for boot in boots), strict=True)
+    return [repeated(None, column) for column in columns]
+
+
+def _judge_fragments(
+    system: str, mode: str, zones: Sequence[str], claims: Sequence[tuple[str, str, str, tuple[str, ...]]], data: Data
+) -> Outcome:
+    boots: Boots = data[f"{system} {mode}"]
+    sheets, pictures = [], []
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for zone in zones:
+        for when in ("before", "after"):
+            samples = {spec: [float(fragments(boot, when, zone)) for boot in mine] for spec, mine in boots.items()}
+            values[when, zone] = _means(samples)
+            sheets.append(
+                Sheet(
+                    f"Free fragments {when} the {WORKLOADS[mode]}, zone {zone}, all orders",
+                    "",
+                    [(spec, repeated(None, found)) for spec, found in samples.items()],
+                )
+            )
+            series = [(spec, _by_order(mine, when, zone)) for spec, mine in boots.items()]
+            drawn = charts.bars([str(order) for order in range(11)], series, f"free blocks, zone {zone}", "order")
+            pictures.append(Picture(f"memory fragments {when} the execution, zone {zone}", drawn))
+        values["growth", zone] = {spec: values["after", zone][spec] - values["before", zone][spec] for spec in boots}
+    judged = []
+    for text, what, zone, order in claims:
+        found = values[what, zone]
+        rule = f"order of the means of {'after less before' if what == 'growth' else what}"
+        judged.append(Claim(f"{text} (rule: {rule})", all(found[more] > found[less] for more, less in pairwise(order)), _listed(found, "")))
+    if (system, mode) == ("x86", "memory"):
+        growth = values["growth", "Normal"]
+        text = "the fragments before and after using slob remain almost the same (rule: they differ by less than 5%)"
+        before = values["before", "Normal"]["slob"]
+        judged.append(Claim(text, abs(growth["slob"]) < 0.05 * before, f"{show(before)} before, {show(before + growth['slob'])} after"))
+    return Outcome(sheets, judged, pictures, _stands_for(system), [*_notes(boots), *([_NOTE_X86] if system == "x86" else [])])
+
+
+_FRAGMENTS: dict[str, list[tuple[str, str, str, tuple[str, ...]]]] = {
+    "figure7": [("fragments increase most with slab, then slub, least with slob", "growth", "DMA", ("slab", "slub", "slob"))],
+    "figure8": [("after file i/o most fragments remain with slab, then slub, fewest with slob", "after", "DMA", ("slab", "slub", "slob"))],
+    "figure9": [("slub leaves most fragments, slab fewer, slob fewest", "after", "Normal", ("slub", "slab", "slob"))],
+    "figure10": [
+        ("in zone DMA32 most fragments remain with slab, then slub, fewest with slob", "after", "DMA32", ("slab", "slub", "slob"))
+    ],
+}
+
+
+# ---- Figure 11: who is best -------------------------------------------------------------------------------------------
+
+# As in the table of figure 11: from best to worst, with his asterisks where averages are close.
+_RANKS: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("arm64", "time", "memory"): ("slob", "slab", "slub"),
+    ("arm64", "time", "fileio"): ("slab", "slub", "slob"),
+    ("arm64", "consumption", "memory"): ("slub", "slab", "slob"),
+    ("arm64", "consumption", "fileio"): ("slab", "slob", "slub"),
+    ("arm64", "final fragments", "memory"): ("slob", "slub", "slab"),
+    ("arm64", "final fragments", "fileio"): ("slob*", "slub*", "slab"),
+    ("x86", "time", "memory"): ("slob", "slub*", "slab*"),
+    ("x86", "time", "fileio"): ("slab", "slub", "slob"),
+    ("x86", "consumption", "memory"): ("slab*", "slub*", "slob"),
+    ("x86", "consumption", "fileio"): ("slub", "slab", "slob"),
+    ("x86", "final fragments", "memory"): ("slob*", "slub*", "slab*"),
+    ("x86", "final fragments", "fileio"): ("slob*", "slub*", "slab*"),
+}
+
+
+def _measure_ranks(work: Work) -> Data:
+    """The samples that are ranked, by system, quantity, and mode; of time also those by the clock, which order it."""
+    found: Data = {}
+    for system in garcarz_runs.SYSTEMS:
+        for mode in MODES:
+            boots = garcarz_runs.condition(work, system, mode)
+            counts = garcarz_runs.counted(work, system, mode)
+            found[f"{system}, clock, {mode}"] = {spec: [one["seconds"]] for spec, one in counts.items()}
+            of: dict[str, Callable[[Boot], float]] = {"time": _seconds, "consumption": consumed_mb, "final fragments": _left}
+            for quantity, value in of.items():
+                found[f"{system}, {quantity}, {mode}"] = {spec: [value(boot) for boot in mine] for spec, mine in boots.items()}
+    return found
+
+
+def _seconds(boot: Boot) -> float:
+    return float(boot["seconds"])
+
+
+def _left(boot: Boot) -> float:
+    return float(fragments(boot, "after"))
+
+
+def _judge_ranks(data: Data) -> Outcome:
+    rows: list[tuple[str, Figure]] = []
+    drawn: list[tuple[str, list[str], list[str]]] = []
+    orders: dict[tuple[str, str, str], list[str]] = {}
+    overlapping = 0
+    for (system, quantity, mode), paper in _RANKS.items():
+        samples: dict[str, list[float]] = data[f"{system}, {quantity}, {mode}"]
+        means = _means(data[f"{system}, clock, {mode}"] if quantity == "time" else samples)
+        order = orders[system, quantity, mode] = _order(means)
+        near = _near(order, samples)
+        overlapping += _overlap(samples[order[0]], samples[order[-1]])
+        plain = [one.rstrip("*") for one in paper]
+        name = f"{system}, {quantity}, {WORKLOADS[mode]}"
+        rows += [(f"{name}: {spec}{'*' if spec in near else ''}", Figure(plain.index(spec) + 1, order.index(spec) + 1)) for spec in plain]
+        rows += [(f"{name}: {spec}", Figure(None, 1 + sum(means[one] < means[spec] for one in STOCK))) for spec in means if spec in OURS]
+        drawn.append((name, list(paper), [f"{spec}{'*' if spec in near else ''}" for spec in order]))
+    same = sum(orders[key] == [one.rstrip("*") for one in paper] for key, paper in _RANKS.items())
+    sheets = [
+        Sheet(
+            "Places, from best (1) to worst (3)",
+            "place",
+            rows,
+            notes=[
+                "An asterisk: the windows of two neighbours overlap. Of our policies the place that each would take among the three.",
+            ],
+        )
+    ]
+    claims = [_rank_claim(text, orders, data, keys, place, spec) for text, keys, place, spec in _RANK_CLAIMS]
+    first = {order[0] for order in orders.values()}
+    said = f"best somewhere: {', '.join(sorted(first))}; his order comes out in {same} of {len(_RANKS)} rows"
+    claims.append(
+        Claim(
+            "there is no perfect allocator; each is better in some of the benchmarks (rule: several are best somewhere)",
+            len(first) > 1,
+            said,
+        )
+    )
+    near_all = "in almost all the best of the worst is better than the worst of the best (rule: in 10 of 12 rows or more)"
+    if not all(_single(samples) for samples in data.values()):
+        claims.append(Claim(near_all, overlapping >= 10, f"in {overlapping} of {len(_RANKS)}"))
+    return Outcome(sheets, claims, [Picture("sorted allocators, his and ours", _ranked(drawn))], _stands_for("arm64", "x86"), [_NOTE_X86])
+
+
+Key = tuple[str, str, str]
+_RANK_CLAIMS: list[tuple[str, tuple[Key, ...], int, str]] = [
+    (
+        "slob in both systems achieved better time executing memory operations",
+        (("arm64", "time", "memory"), ("x86", "time", "memory")),
+        0,
+        "slob",
+    ),
+    (
+        "slab achieved better time executing i/o operations in both systems",
+        (("arm64", "time", "fileio"), ("x86", "time", "fileio")),
+        0,
+        "slab",
+    ),
+    ("slob achieved the worst time in file i/o in both systems", (("arm64", "time", "fileio"), ("x86", "time", "fileio")), -1, "slob"),
+    (
+        "slob consumed the most memory during the memory benchmark in both systems",
+        (("arm64", "consumption", "memory"), ("x86", "consumption", "memory")),
+        -1,
+        "slob",
+    ),
+    (
+        "the fragments after both workloads are fewest using slob, in both systems",
+        tuple(key for key in _RANKS if key[1] == "final fragments"),
+        0,
+        "slob",
+    ),
+    (
+        "slab left the biggest number of fragments in all workloads and systems",
+        tuple(key for key in _RANKS if key[1] == "final fragments"),
+        -1,
+        "slab",
+    ),
+]
+
+
+def _rank_claim(text: str, orders: Mapping[Key, Sequence[str]], data: Data, keys: Sequence[Key], place: int, spec: str) -> Claim:
+    holds = all(orders[key][place] == spec for key in keys)
+    parts = []
+    for system, quantity, mode in keys:
+        means = _means(data[f"{system}, {'clock' if quantity == 'time' else quantity}, {mode}"])
+        parts.append(f"{system}, {mode}: {_listed(means, '')}")
+    said = "; ".join(parts)
+    return Claim(f"{text} (rule: order of the means)", holds, said)
+
+
+def _ranked(rows: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> str:
+    """The table of figure 11 beside ours."""
+    columns = (12, 330, 400, 470, 560, 630, 700)
+    heads = ("", "his: best", "", "worst", "ours: best", "", "worst")
+    lines = [heads, *((name, *paper, *ours) for name, paper, ours in rows)]
+    shapes: list[Markup] = [element("rect", {"width": "100%", "height": "100%", "fill": "#fff"})]
+    for place, line in enumerate(lines):
+        y = 24 + 22 * place
+        for x, text in zip(columns, line, strict=True):
+            agrees = place and x >= columns[4] and text.rstrip("*") == line[columns.index(x) - 3].rstrip("*")
+            shapes.append(element("text", {"x": x, "y": y, "font-weight": "bold" if not place or agrees else "normal"}, text))
+        shapes.append(element("line", {"x1": 8, "x2": 752, "y1": y + 7, "y2": y + 7, "stroke": "#ccc"}))
+    size = 24 + 22 * len(lines)
+    head: dict[str, Value] = {
+        "viewBox": f"0 0 760 {size}",
+        "width": 760,
+        "role": "img",
+        "aria-label": "sorted allocators",
+        "font-size": 12,
+        "font-family": "system-ui, 'DejaVu Sans', sans-serif",
+        "fill": "#222",
+    }
+    return picture(head, shapes)
+
+
+# ---- The warning: fragments and events ----------------------------------------------------------------------------------
+
+
+def _measure_events(work: Work) -> Data:
+    return {"used": garcarz_runs.used_memory(work), "x86 fileio": garcarz_runs.condition(work, "x86", "fileio")}
+
+
+def _judge_events(data: Data) -> Outcome:
+    used: Boots = data["used"]
+    fresh: Boots = data["x86 fileio"]
+    events = {spec: [float(boot["events_boot"]) for boot in mine] for spec, mine in used.items()}
+    running = {spec: [float(boot["events"]) for boot in mine] for spec, mine in used.items()}
+    after = {spec: [float(fragments(boot, "after")) for boot in mine] for spec, mine in used.items()}
+    growth = {spec: [float(fragments(boot, "after") - fragments(boot, "before")) for boot in mine] for spec, mine in used.items()}
+    seconds = {spec: [boot["seconds"] for boot in mine] for spec, mine in used.items()}
+    fresh_events = {spec: [float(boot["events_boot"]) for boot in mine] for spec, mine in fresh.items()}
+    columns = (
+        ("Events since the start, on memory that was used before the files were made", "events", events),
+        ("Events during the run stage, on the same", "events", running),
+        ("Free fragments after it, all orders", "", after),
+        ("Free fragments after less before", "", growth),
+        ("Time of the run stage", "s", seconds),
+        ("Events since the start, on fresh memory", "events", fresh_events),
+    )
+    sheets = [Sheet(title, unit, [(spec, repeated(None, values)) for spec, values in samples.items()]) for title, unit, samples in columns]
+    means, left = _means(events), _means(after)
+    most, fewest = _order(means)[-1], _order(left)[0]
+    both = [(boot["events_boot"], boot["seconds"]) for spec in STOCK for boot in used[spec]]
+    related = statistics.correlation(*zip(*both, strict=True)) if len({one for one, _ in both}) > 1 else 0.0
+    claims = [
+        Claim(
+            "slob's few fragments are probably caused by mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
+            most == fewest == "slob",
+            f"events: {_listed(means, '')}; fragments after: {_listed(left, '')}; "
+            f"on fresh memory there were {_listed(_means(fresh_events), '')} events",
+        ),
+        Claim(
+            "the more this event is called, the more the time grows (rule: events and time of the boots correlate by 0.5 or more)",
+            related >= 0.5,
+            f"correlation {related:.2f} over {len(both)} boots; {_listed(_means(seconds), 's')}",
+        ),
+    ]
+    pictures = [
+        _bars("events since the start, memory used before", events, "events"),
+        _bars("free fragments after it", after, "free blocks"),
+    ]
+    stands = (
+        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled, of which every second one was removed: "
+        "his systems had run before, and fresh memory causes few events. Events are counted from the kernel's start: nearly all come "
+        "while the files are made. The event is a block taken from another migrate type; what "
+        "moves memory to mend fragmentation, as he has it, is compaction, which is another event."
+    )
+    return Outcome(sheets, claims, pictures, stands, _notes(used))
+
+
+# ---- Items --------------------------------------------------------------------------------------------------------------
+
+
+def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], judge: Callable[[Data], Outcome], *systems: str) -> Item:
+    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems))
+
+
+def _time_item(number: int, system: str, mode: str) -> Item:
+    title = f"time and bandwidth, {WORKLOADS[mode]}, {system}"
+    return _item(
+        f"figure{number}",
+        title,
+        f"figures {number}a, {number}b",
+        partial(_measure_time, system, mode),
+        partial(_judge_time, system, mode),
+        system,
+    )
+
+
+def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -> Item:
+    name = f"figure{number}"
+    judge = partial(_judge_fragments, system, mode, zones, _FRAGMENTS[name])
+    letters = ", ".join(f"{number}{letter}" for letter in "abcd"[: 2 * len(zones)])
+    title = f"free fragments before and after, {WORKLOADS[mode]}, {system}"
+    return _item(name, title, f"figures {letters}", partial(_measure_fragments, system, mode), judge, system)
+
+
+ITEMS: list[Item] = [
+    _time_item(1, "arm64", "memory"),
+    _time_item(2, "arm64", "fileio"),
+    _item(
+        "figure3",
+        "memory consumed, arm64",
+        "figures 3a, 3b",
+        partial(_measure_modes, "arm64"),
+        partial(_judge_consumption, "arm64"),
+        "arm64",
+    ),
+    _time_item(4, "x86", "memory"),
+    _time_item(5, "x86", "fileio"),
+    _item("figure6", "memory consumed, x86", "figures 6a, 6b", partial(_measure_modes, "x86"), partial(_judge_consumption, "x86"), "x86"),
+    _fragments_item(7, "arm64", "memory", ("DMA",)),
+    _fragments_item(8, "arm64", "fileio", ("DMA",)),
+    _fragments_item(9, "x86", "memory", ("Normal",)),
+    _fragments_item(10, "x86", "fileio", ("DMA32", "Normal")),
+    _item("figure11", "the sorted allocators", "figure 11", _measure_ranks, _judge_ranks, "arm64", "x86"),
+    _item("events", "fallback events beside fragments", "below figure 7, and the conclusion", _measure_events, _judge_events, "x86"),
+]

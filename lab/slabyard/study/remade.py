@@ -212,11 +212,21 @@ def piece(recording: Recording, begin: str | None, end: str) -> Recording:
     return part
 
 
-def stitched(pieces: Sequence[tuple[str, int, Recording | None]]) -> Recording:
+_NONE = tuple(np.zeros(0, np.int64) for _ in range(4))
+
+
+def _parted(objects: tuple[np.ndarray, ...], draw: np.random.Generator | None) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """What goes and what stays: all and nothing, or halves that are drawn."""
+    goes = np.ones(len(objects[0]), bool) if draw is None else draw.random(len(objects[0])) < 0.5
+    return tuple(column[goes] for column in objects), tuple(column[~goes] for column in objects)
+
+
+def stitched(pieces: Sequence[tuple[str, int, Recording | None]], draw: np.random.Generator | None = None) -> Recording:
     """Pieces of one recording by name, each from its time (ns) on, or as soon as the one before has ended; None is a mark of that name.
 
     What a piece leaves behind lives until the next piece of that name begins: a cache of names or of files has room for so many, and new
-    ones take the place of old ones.
+    ones take the place of old ones. `draw`: of what any piece but the first has left, half goes at each piece, drawn anew, so that
+    lifetimes vary.
     """
     columns: list[tuple[np.ndarray, ...]] = []
     left: dict[str, tuple[np.ndarray, ...]] = {}
@@ -230,15 +240,20 @@ def stitched(pieces: Sequence[tuple[str, int, Recording | None]]) -> Recording:
             marks.append(Snapshot(name, now))
             continue
         source = part
+        name = name if draw is None or not columns else "any but the first"
         if name in left:
-            number, size, cache, flags = left.pop(name)
+            going, staying = _parted(left.pop(name), draw)
+            if draw is not None:
+                left[name] = staying
+            number, size, cache, flags = going
             columns.append((np.full(len(number), now), np.where(cache == NO_CACHE, KFREE, CACHE_FREE), number, size, cache, flags))
         names, number = np.unique(part.object, return_inverse=True)
         number = number + count
         count += len(names)
         columns.append((part.time + now, part.kind, number, part.size, part.cache, part.gfp))
         stays = part.allocates & ~np.isin(number, number[part.frees])
-        left[name] = (number[stays], part.size[stays], part.cache[stays], part.gfp[stays])
+        mine = (number[stays], part.size[stays], part.cache[stays], part.gfp[stays])
+        left[name] = tuple(np.concatenate(pair) for pair in zip(left.get(name, _NONE), mine, strict=True))
         now += int(part.time[-1]) if len(part.time) else 0
     assert source is not None
     time, kind, number, size, cache, flags = (np.concatenate(column) for column in zip(*columns, strict=True))

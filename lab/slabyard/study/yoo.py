@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from ..base.stacks import Stack
+from ..base.svg import Value
 from ..base.terminal import Progress
 from ..kernels import build, cost, flame, icicle, kinds, source, tools, workloads
 from ..kernels.machine import Hardware, Plan
@@ -39,6 +40,7 @@ LINUX = ("slub", "slab", "slob")
 OURS = ("slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
 CPUS, TURN = 4, 100  # turn: instructions
 MEMORY = 512 << 20
+MESSAGES, QUICK_MESSAGES = 100, 30  # of each sender to each receiver; his 40 processes, whose start and end are in the figures
 NEAR = (0.75, 1.33)  # ours by his: where a figure of his is met
 KEPT = 0.006  # of all: the least box of a graph that a record keeps
 BY_CPUS, BY_TURN = (1, 2, 4, 8), (25, 100, 400, 1600)
@@ -59,7 +61,7 @@ def plan(text: str, cpus: int, messages: int, progress: Progress) -> Plan:
 
 def counted(text: str, cpus: int, turn: int, work: Work, graph: bool = False) -> Data:
     """Shares of a boot's kernel instructions; `graph`: with the stacks of which a graph is drawn."""
-    planned = plan(text, cpus, 20 if work.quick else 100, work.progress)
+    planned = plan(text, cpus, QUICK_MESSAGES if work.quick else MESSAGES, work.progress)
     profile = flame.count(planned, turn)
     found: Data = {name: round(share, 6) for name, share in flame.shares(profile, planned.spec.kind.slow).items()}
     whole = profile.samples + profile.of_programs
@@ -206,7 +208,7 @@ def _met(text: str, ours: float, his: float) -> Claim:
 
 def _graphs(data: Data) -> list[Picture]:
     """The three graphs in one scale: allocation blue, freeing orange, their slow paths darker."""
-    look: dict[str, str | int | float] = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
+    look: dict[str, Value] = {"width": "100%", "font-size": 11, "font-family": "system-ui, 'DejaVu Sans', sans-serif"}
     found = []
     for text in LINUX:
         stacks = unpacked(data[text][0]["boxes"])

@@ -106,7 +106,7 @@ def _kernel(run: Run, _content: bytes | None) -> records.Record:
     spec, default = kinds.parse(run.allocator), machine.default_hardware(arch)
     hardware = machine.Hardware(run.memory or default.memory, run.cpus or default.cpus, run.nodes or default.nodes)
     built = build.build(build.Request(source.find(None), arch, spec.kind))
-    plan = machine.Plan(spec, built, workloads.parse(run.workload), hardware)
+    plan = machine.Plan(spec, built, workloads.parse(run.workload, arch), hardware)
     return kernel.record(plan, [kernel.once(plan)])
 
 

@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # The guest's first program: makes the system usable, runs the job between two snapshots, hands out what was found, switches off.
 #
-# /slabyard/job defines OUT (a folder of the host, a disk, or a serial line), TRACE (what is handed out besides: none, all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions
+# /slabyard/job defines OUT (a folder of the host, a disk, a serial line, or the console), TRACE (what is handed out besides: none, all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions
 # prepare, load and after. What is handed out is one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a
 # file, from its start; text has no zero byte, so the host knows where it ends: those that a workload prints are left out. Where the job
 # cannot be prepared there is no load, and what was said about it is handed out in stead of figures.
@@ -50,7 +50,7 @@ end_of_calls
 echo 0 >/sys/kernel/tracing/tracing_on
 snapshot after
 after >/dev/null 2>&1
-[ "$OUT" = serial ] || grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
+[ "$OUT" != disk ] && [ "$OUT" != hostfs ] || grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
 	/sys/kernel/slab/*/hwcache_align /sys/kernel/slab/*/object_size /sys/kernel/slab/*/objs_per_slab /sys/kernel/slab/*/order \
 	/sys/kernel/slab/*/reclaim_account /sys/kernel/slab/*/slab_size /sys/kernel/slab/*/usersize >/run/attributes 2>/dev/null
 dmesg >/run/log
@@ -71,6 +71,8 @@ if [ "$OUT" = hostfs ]; then
 	hand_out_trace /run/host/trace.txt
 elif [ "$OUT" = serial ]; then
 	hand_out >/dev/ttyS1
+elif [ "$OUT" = console ]; then
+	hand_out
 else
 	hand_out >/dev/vda
 	hand_out_trace /dev/vdb

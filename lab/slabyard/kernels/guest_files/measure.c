@@ -20,6 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__aarch64__)
+#define MARK(number) __asm__ volatile("movz xzr, 0x51a" number : : : "memory")
+#else
+#define MARK(number) __asm__ volatile("nopl 0x51ab000" number "(%%rax)" : : : "memory")
+#endif
+
 static long long nanoseconds(clockid_t clock)
 {
 	struct timespec now;
@@ -68,7 +74,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &children, NULL);
 	meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 
-	__asm__ volatile("nopl 0x51ab0001(%%rax)" : : : "memory");
+	MARK("1");
 	up = nanoseconds(CLOCK_BOOTTIME);
 	start = nanoseconds(CLOCK_MONOTONIC);
 	child = fork();
@@ -93,7 +99,7 @@ int main(int argc, char **argv)
 		sigtimedwait(&children, NULL, &period);
 	}
 	start = nanoseconds(CLOCK_MONOTONIC) - start;
-	__asm__ volatile("nopl 0x51ab0002(%%rax)" : : : "memory");
+	MARK("2");
 	getrusage(RUSAGE_CHILDREN, &used);
 	printf("up_ns %lld\nelapsed_ns %lld\nuser_us %lld\nsystem_us %lld\nstatus %d\nslab_peak_kb %ld\nlooks %ld\n", up, start,
 	       microseconds(used.ru_utime), microseconds(used.ru_stime),

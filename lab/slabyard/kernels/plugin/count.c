@@ -1,12 +1,12 @@
 /*
- * Counts what a kernel executes under QEMU: a plugin for qemu-system-x86_64.
+ * Counts what a kernel executes under QEMU: a plugin for qemu-system-x86_64 and qemu-system-aarch64.
  *
  *     -plugin count.so,symbols=FILE,counts=FILE[,stacks=FILE][,turn=N]
  *
  * A program of the guest says when counting begins and ends, by an instruction that does nothing: a long NOP with one of two
- * displacements (MARK_BEGIN, MARK_END; guest_files/measure.c has them). Between the two, every instruction at a kernel's address
- * counts for the function that it is in, and what it fetches, reads and writes goes through simulated caches (caches.h). What
- * programs execute is not counted, and the caches see nothing of it.
+ * displacements, on arm64 a number for the register that is always zero (MARK_BEGIN, MARK_END; guest_files/measure.c has them).
+ * Between the two, every instruction at a kernel's address counts for the function that it is in, and what it fetches, reads and
+ * writes goes through simulated caches (caches.h). What programs execute is not counted, and the caches see nothing of it.
  *
  * Beside its function, an instruction has a part, which says for whom the function works. `symbols` gives each function its role;
  * a call of a function with a role begins a part, and its return ends that:
@@ -51,6 +51,7 @@
 
 #define MARK_BEGIN 0x51ab0001u
 #define MARK_END   0x51ab0002u
+#define ARM64_MARK 0x51a0u /* and 1 or 2 */
 
 enum part { OUTSIDE, FAST, SLOW, PAGES, LOCKS, PARTS };
 enum ending { ELSEWHERE, IN_CALL, IN_RETURN, IN_INTERRUPT_RETURN };
@@ -117,6 +118,7 @@ static bool counting, ended;
 static uint64_t plugin;
 static const char *counts_path, *stacks_path;
 static unsigned long turn_length; /* instructions; 0: as QEMU has it */
+static bool arm64;
 static struct task tasks[TASKS];
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
@@ -255,12 +257,13 @@ static char role_of(const struct block *block)
 	return functions[block->function].role;
 }
 
-/* An interrupt of a device comes through a table of entries (I), each of which leads to the same function (i). */
+/* An interrupt of a device comes through a table of entries (I), each of which leads to the same function (i). On arm64 all
+ * exceptions come through one. */
 static bool interrupts(const struct cpu *cpu, const struct block *block)
 {
-	if (role_of(block) == 'I')
-		return true;
-	return role_of(block) == 'i' && block->starts && !(cpu->last && role_of(cpu->last) == 'I');
+	if (cpu->last && role_of(cpu->last) == 'I')
+		return false;
+	return role_of(block) == 'I' || (role_of(block) == 'i' && block->starts);
 }
 
 /* ---- Begin and end ----------------------------------------------------------------------------------------------- */
@@ -444,6 +447,23 @@ static const uint8_t *opcode(const uint8_t *byte, size_t size, bool *repeats)
 	return byte < stop ? byte : NULL;
 }
 
+/* An instruction of arm64. */
+static uint32_t word_of(const struct qemu_plugin_insn *instruction)
+{
+	const uint8_t *byte = qemu_plugin_insn_data(instruction);
+
+	return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+}
+
+static enum ending ending_on_arm64(uint32_t word)
+{
+	if ((word & 0xfc000000) == 0x94000000 || (word & 0xfffffc1f) == 0xd63f0000) /* bl, blr */
+		return IN_CALL;
+	if ((word & 0xfffffc1f) == 0xd65f0000) /* ret */
+		return IN_RETURN;
+	return word == 0xd69f03e0 ? IN_INTERRUPT_RETURN : ELSEWHERE; /* eret */
+}
+
 static enum ending ending_of(const struct qemu_plugin_insn *instruction)
 {
 	const uint8_t *start = qemu_plugin_insn_data(instruction);
@@ -452,6 +472,8 @@ static enum ending ending_of(const struct qemu_plugin_insn *instruction)
 	const uint8_t *byte = opcode(start, size, &repeats);
 	unsigned extension = byte && byte + 1 < start + size ? byte[1] >> 3 & 7 : 0;
 
+	if (arm64)
+		return ending_on_arm64(word_of(instruction));
 	if (!byte)
 		return ELSEWHERE;
 	switch (*byte) {
@@ -474,20 +496,29 @@ static bool may_repeat(const struct qemu_plugin_insn *instruction)
 	bool repeats;
 	const uint8_t *byte = opcode(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction), &repeats);
 
-	return byte && repeats && ((*byte >= 0x6c && *byte <= 0x6f) || (*byte >= 0xa4 && *byte <= 0xa7) || (*byte >= 0xaa && *byte <= 0xaf));
+	if (arm64 || !byte || !repeats)
+		return false;
+	return (*byte >= 0x6c && *byte <= 0x6f) || (*byte >= 0xa4 && *byte <= 0xa7) || (*byte >= 0xaa && *byte <= 0xaf);
 }
 
-/* rep nop, with which a CPU waits. */
+/* How a CPU waits: rep nop; on arm64 yield and wfe. */
 static bool pauses(const struct qemu_plugin_insn *instruction)
 {
+	if (arm64)
+		return word_of(instruction) == 0xd503203f || word_of(instruction) == 0xd503205f;
 	return qemu_plugin_insn_size(instruction) == 2 && !memcmp(qemu_plugin_insn_data(instruction), "\xf3\x90", 2);
 }
 
-/* nopl DISPLACEMENT(%rax): the displacement, 0 for anything else. */
+/* nopl DISPLACEMENT(%rax): the displacement, 0 for anything else. On arm64 movz xzr, NUMBER. */
 static uint32_t mark_of(const struct qemu_plugin_insn *instruction)
 {
 	const uint8_t *byte = qemu_plugin_insn_data(instruction);
 
+	if (arm64) {
+		uint32_t number = (word_of(instruction) ^ 0xd280001fu) >> 5;
+
+		return (word_of(instruction) & 0x1f) == 0x1f && number - ARM64_MARK - 1 < 2 ? MARK_BEGIN + (number - ARM64_MARK - 1) : 0;
+	}
 	if (qemu_plugin_insn_size(instruction) != 7 || memcmp(byte, "\x0f\x1f\x80", 3))
 		return 0;
 	return (uint32_t)byte[3] | (uint32_t)byte[4] << 8 | (uint32_t)byte[5] << 16 | (uint32_t)byte[6] << 24;
@@ -655,6 +686,7 @@ EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *about, int
 		fprintf(stderr, "count: %s: has no symbols\n", symbols);
 		return 1;
 	}
+	arm64 = strcmp(about->target_name, "aarch64") == 0;
 	if (turn_length && !(cpu_exit && qemu_get_cpu)) {
 		fputs("count: this QEMU does not let a plugin end a CPU's turn\n", stderr);
 		return 1;

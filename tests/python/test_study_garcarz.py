@@ -1,0 +1,191 @@
+"""Garcarz's figures: what is read out of a guest, and the rules by which his sentences hold, on data made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slabyard.base.errors import UserError
+from slabyard.kernels import sysbench
+from slabyard.study import garcarz, garcarz_runs
+from slabyard.study.model import Data, Item, Outcome
+
+MEMORY = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+600.00 MiB transferred (5666.47 MiB/sec)
+General statistics:
+    total time:                          0.1059s
+    total number of events:              614400
+"""
+FILES = """Throughput:
+    read, MiB/s:                  12.25
+    written, MiB/s:               8.50
+General statistics:
+    total time:                          3.4001s
+    total number of events:              10000
+"""
+BUDDYINFO = """Node 0, zone    DMA32      1      2      0      0      0      0      0      0      0      0      1
+Node 0, zone   Normal      3      0      0      0      0      0      0      0      0      0      0
+Node 1, zone   Normal      1      1      0      0      0      0      0      0      0      0      0
+"""
+
+
+def test_the_run_stage_is_read() -> None:
+    assert sysbench.stage(MEMORY) == sysbench.Stage(0.1059, 5666.47, 614400)
+    assert sysbench.stage(FILES) == sysbench.Stage(3.4001, 20.75, 10000)
+    assert sysbench.stage(MEMORY + "sysbench 1.0.20\n" + FILES) == sysbench.stage(FILES), "of several the last"
+    with pytest.raises(UserError, match="nothing of a run stage"):
+        sysbench.stage("FATAL: no such test")
+
+
+def test_zones_and_what_is_free_in_them() -> None:
+    found = garcarz_runs.zones(BUDDYINFO)
+    assert found["Normal"][:3] == [4, 1, 0] and found["DMA32"][10] == 1
+    assert garcarz_runs.free_mb(found, "DMA32") == (1 + 4 + 1024) / 256 and garcarz_runs.free_mb(found) == (1 + 4 + 1024 + 6) / 256
+    boot = {"before": found, "after": {**found, "Normal": [0] * 11}}
+    assert garcarz_runs.consumed_mb(boot) == garcarz_runs.consumed_mb(boot, "Normal") == 6 / 256
+    assert (garcarz_runs.fragments(boot, "before"), garcarz_runs.fragments(boot, "after", "Normal")) == (4 + 5, 0)
+
+
+def item(name: str) -> Item:
+    return next(one for one in garcarz.ITEMS if one.name == name)
+
+
+def boot(seconds: float, lost: dict[str, int], blocks: int = 100, events: int = 0) -> dict[str, Any]:
+    """`lost`: pages by zone; `blocks`: free ones of a page each that are there afterwards, and 50 before."""
+    before = {zone: [50, *[0] * 9, 100] for zone in lost}
+    after = {zone: [blocks, *[0] * 8, 0, 100] for zone in lost}
+    for zone, pages in lost.items():
+        before[zone][0] = blocks + pages
+    return {
+        "seconds": seconds, "bandwidth": 100 / seconds, "kernel_share": 0.25, "before": before, "after": after, "events": events,
+        "events_boot": events, "trouble": [],
+    }  # fmt: skip
+
+
+def boots(times: dict[str, list[float]], zones: tuple[str, ...] = ("DMA",), **more: Any) -> garcarz_runs.Boots:
+    return {spec: [boot(one, dict.fromkeys(zones, 512), **more) for one in mine] for spec, mine in times.items()}
+
+
+def judged(name: str, data: Data) -> Outcome:
+    return item(name).judge(data)
+
+
+def holding(outcome: Outcome) -> list[bool]:
+    return [claim.holds for claim in outcome.claims]
+
+
+
+
+def counts(seconds: dict[str, float]) -> garcarz_runs.Counts:
+    return {spec: {"seconds": one, "calls": 10, "instructions": 20, "kernel": 1000} for spec, one in seconds.items()}
+
+
+HIS = {"slob": [38.0, 38.2], "slab": [40.0, 40.4], "slub": [40.2, 40.8], "slabyard:yard": [39.0, 39.0]}
+
+
+def test_his_times_hold_and_others_do_not() -> None:
+    clocked = {"slob": 38.0, "slab": 40.0, "slub": 40.4, "slabyard:yard": 39.0}
+    found = judged("figure1", {"arm64 memory": boots(HIS), "arm64 memory counted": counts(clocked)})
+    assert holding(found) == [True, True, True, True] and found.verdict == "holds"
+    assert [figure.ratio for name, figure in found.sheets[1].rows if name == "slub"] == [pytest.approx(1.0)]
+    assert next(figure for name, figure in found.sheets[0].rows if name == "slabyard:yard").paper is None
+    equal = dict.fromkeys(clocked, 40.0)
+    times = {spec: [1.0, 2.0] for spec in HIS}
+    found = judged("figure1", {"arm64 memory": boots(times), "arm64 memory counted": counts(equal)})
+    assert holding(found) == [False, False, False, True] and found.verdict == "holds in part"
+    single = judged("figure1", {"arm64 memory": boots({spec: [1.0] for spec in HIS}), "arm64 memory counted": counts(equal)})
+    assert holding(single) == [False, False], "one boot has no window"
+    assert "0% apart" in found.claims[0].because and "25% of the processor time" in found.claims[0].because
+
+
+def test_what_the_kernel_executes_is_beside_the_times_of_x86() -> None:
+    clocked = {"slob": 27.01, "slab": 27.107, "slub": 27.1056}
+    times = {"slob": [27.0, 27.02], "slab": [27.08, 27.12], "slub": [26.9, 27.3]}
+    data = {"x86 memory": boots(times, ("DMA32", "Normal")), "x86 memory counted": counts(clocked)}
+    found = judged("figure4", data)
+    assert holding(found) == [True, True, True] and "slab 2 %" in found.claims[0].because
+    assert [figure.paper for name, figure in found.sheets[0].rows if name == "slab"] == [27.10694]
+    assert found.sheets[4].rows[0][1].ours == 2
+
+
+def consumption(lost: dict[str, dict[str, int]]) -> garcarz_runs.Boots:
+    return {spec: [boot(1.0, zones), boot(1.1, zones)] for spec, zones in lost.items()}
+
+
+def test_memory_that_was_consumed() -> None:
+    memory = consumption({spec: {"DMA": pages} for spec, pages in (("slub", 256), ("slab", 512), ("slob", 768))})
+    fileio = consumption({spec: {"DMA": pages} for spec, pages in (("slab", 256), ("slob", 1024), ("slub", 1100))})
+    found = judged("figure3", {"arm64 memory": memory, "arm64 fileio": fileio})
+    assert holding(found) == [True, True, True] and found.sheets[0].rows[0][1].ours == 1
+    assert holding(judged("figure3", {"arm64 memory": fileio, "arm64 fileio": memory})) == [False, False, False]
+
+
+def test_zones_of_x86() -> None:
+    one = consumption({spec: {"DMA32": 0, "Normal": pages} for spec, pages in (("slab", 256), ("slub", 512), ("slob", 768))})
+    data = {"x86 memory": one, "x86 fileio": one, "small Normal": {"64": {"DMA32": 3.0, "Normal": 1.0}}}
+    found = judged("figure6", data)
+    assert holding(found) == [True, False, False, True, False]
+    assert "with 64 MB of Normal, DMA32 lost 3 MB" in found.claims[-1].because
+
+
+def fragments(blocks: dict[str, int], zones: tuple[str, ...], lost: int = 0) -> garcarz_runs.Boots:
+    return {spec: [boot(1.0, dict.fromkeys(zones, lost), count)] * 2 for spec, count in blocks.items()}
+
+
+@pytest.mark.parametrize(("name", "key", "zones"), [("figure8", "arm64 fileio", ("DMA",)), ("figure10", "x86 fileio", ("DMA32", "Normal"))])
+def test_fragments_that_remain(name: str, key: str, zones: tuple[str, ...]) -> None:
+    assert holding(judged(name, {key: fragments({"slab": 300, "slub": 200, "slob": 100}, zones)})) == [True]
+    found = judged(name, {key: fragments({"slab": 100, "slub": 200, "slob": 300}, zones)})
+    assert holding(found) == [False] and len(found.pictures) == 2 * len(zones) and "slob 400" in found.claims[0].because
+
+
+def test_fragments_that_stay_the_same() -> None:
+    found = judged("figure9", {"x86 memory": fragments({"slab": 200, "slub": 300, "slob": 100}, ("DMA32", "Normal"), lost=1)})
+    assert holding(found) == [True, True]
+    found = judged("figure9", {"x86 memory": fragments({"slab": 200, "slub": 300, "slob": 100}, ("DMA32", "Normal"), lost=50)})
+    assert holding(found) == [True, False]
+
+
+def ranked(order: dict[str, tuple[str, ...]], width: float) -> Data:
+    found: Data = {}
+    for (system, quantity, mode), paper in garcarz._RANKS.items():
+        names = order.get(quantity, paper)
+        found[f"{system}, {quantity}, {mode}"] = {name.rstrip("*"): [10.0 + at, 10.0 + at + width] for at, name in enumerate(names)}
+        if quantity == "time":
+            found[f"{system}, clock, {mode}"] = {name.rstrip("*"): [10.0 + at] for at, name in enumerate(names)}
+    return found
+
+
+def test_the_table_of_ranks() -> None:
+    data = ranked({}, 3.0)
+    found = judged("figure11", data)
+    held = dict(zip([claim.text.partition(" (")[0] for claim in found.claims], holding(found), strict=True))
+    assert all(held.values()), held
+    assert all(figure.paper == figure.ours for _, figure in found.sheets[0].rows)
+    assert "his order comes out in 12 of 12 rows" in found.claims[6].because
+    svg = found.pictures[0].svg
+    assert svg.count("slob*") == 12 + sum(paper.count("slob*") for paper in garcarz._RANKS.values())
+    apart = judged("figure11", ranked({"time": ("slub", "slob", "slab")}, 0.5))
+    assert holding(apart) == [False, False, False, True, True, True, True, False]
+    assert not any("*" in name for name, _ in apart.sheets[0].rows)
+
+
+def test_his_table_is_whole() -> None:
+    assert len(garcarz._RANKS) == 12
+    assert all(sorted(name.rstrip("*") for name in paper) == ["slab", "slob", "slub"] for paper in garcarz._RANKS.values())
+
+
+def test_events_beside_fragments() -> None:
+    events = {"slab": 5, "slub": 4, "slob": 40}
+    used = {spec: [boot(1.0 + count / 10, {"DMA32": 0}, 1000 - count, count)] * 2 for spec, count in events.items()}
+    fresh = boots({spec: [1.0, 1.0] for spec in events}, ("DMA32", "Normal"))
+    found = judged("events", {"used": used, "x86 fileio": fresh})
+    assert holding(found) == [True, True] and "correlation 1.00" in found.claims[1].because
+    used["slub"] = [boot(9.0, {"DMA32": 0}, 10, 0)] * 2
+    assert holding(judged("events", {"used": used, "x86 fileio": fresh})) == [False, False]
+
+
+def test_every_figure_of_the_paper_is_there() -> None:
+    assert [one.name for one in garcarz.ITEMS] == [*(f"figure{number}" for number in range(1, 12)), "events"]
+    assert garcarz_runs.FULL.of("memory") == 256 and garcarz_runs.FULL.of("fileio") == 1
