@@ -42,7 +42,7 @@ TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
-SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads launch lab -type f ! -name '*.pyc')
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads pairs launch lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1

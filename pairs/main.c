@@ -4,10 +4,10 @@
  *   slabyard-pairs --allocator SPEC (--kind NAME [--cached] | --bytes N [--kmem]) [--live N] [--beside N] [--order ORDER] [--rounds N]
  *   slabyard-pairs --list
  *
- * A run is some pieces of so many rounds. A round makes `live` of a kind and then takes all of them apart, in the order of their making, the reverse, or shuffled. With one
- * alive that is a lone pair; `beside` are made before and stay. Cached objects keep their constructed state from use to use, as their
- * cache has a constructor; others are constructed after each allocation and destroyed before each free. Plain buffers come from a
- * cache, or with --kmem from the general allocation.
+ * A run is some pieces of so many rounds. A round makes `live` of a kind and then takes all of them apart, in the order of their
+ * making, the reverse, or shuffled. With one alive that is a lone pair; `beside` are made before and stay. Cached objects keep their
+ * constructed state from use to use, as their cache has a constructor; others are constructed after each allocation and destroyed
+ * before each free. Plain buffers come from a cache, or with --kmem from the general allocation.
  *
  * What is counted. The lab runs this under callgrind, which collects inside of cost_pairs alone; what it calls there is the memory's
  * (sy_...), the construction's (construct_..., destruct_...) or the rest (begin_..., end_...). The first rounds, which bring in

@@ -36,17 +36,21 @@ def costs(construction: float, memory: float, other: float) -> dict[str, Any]:
 
 
 def test_the_stream_head_of_the_paper_holds() -> None:
-    data = {"old": costs(236, 94, 19), "new": costs(0, 38, 19), "others": {"yard": [costs(200, 20, 19), costs(0, 20, 19)]}}
-    outcome = caching.judge_stream_head(data)
+    others = {"yard": [costs(200, 20, 19), costs(0, 20, 19)]}
+    filled = {"old": costs(236, 500, 19), "new": costs(0, 38, 19), "yard": costs(50, 20, 19)}
+    outcome = caching.judge_stream_head({"old": costs(236, 94, 19), "new": costs(0, 38, 19), "others": others, "filled": filled})
     assert holds(outcome) == [True, True, True]
+    assert outcome.claims[0].because.startswith("81% of what is saved (in the paper 81%); 34% where memory is filled")
+    assert "yard takes 50 instructions" in outcome.claims[2].because
     rows = dict(outcome.sheets[0].rows)
     assert rows["new: memory allocation"].ratio == pytest.approx(1) and rows["yard, cached: other init."].paper is None
 
 
 def test_savings_that_are_the_allocators_do_not_hold() -> None:
-    outcome = caching.judge_stream_head({"old": costs(50, 940, 19), "new": costs(1, 38, 19), "others": {}})
+    old, new = costs(50, 940, 19), costs(1, 38, 19)
+    outcome = caching.judge_stream_head({"old": old, "new": new, "others": {}, "filled": {"old": old, "new": costs(0, 38, 19)}})
     assert holds(outcome) == [False, False, False]
-    assert "memory allocation 902" in outcome.claims[0].because
+    assert outcome.claims[2].because == "nor where memory is filled and drained"
 
 
 # ---- Section 5.1, object caching ----------------------------------------------------------------------------------

@@ -75,8 +75,6 @@ def holding(outcome: Outcome) -> list[bool]:
     return [claim.holds for claim in outcome.claims]
 
 
-
-
 def counts(seconds: dict[str, float]) -> garcarz_runs.Counts:
     return {spec: {"seconds": one, "calls": 10, "instructions": 20, "kernel": 1000} for spec, one in seconds.items()}
 

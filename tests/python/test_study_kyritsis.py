@@ -89,6 +89,15 @@ def test_the_three_experiments(name: str, run: Data, expected: list[bool], verdi
     assert len(outcome.pictures) == 3 and all(picture.svg.startswith("<svg") for picture in outcome.pictures)
 
 
+def test_when_best_fit_is_worse() -> None:
+    def curve(*shares: float) -> list[list[int]]:
+        return [[20_000 + 5_000 * number, 100, int(share * PAGE)] for number, share in enumerate(shares)]
+
+    told = kyritsis._turning({"next": curve(10, 10, 10, 10, 10), "best": curve(5, 9, 11, 14, 10)})
+    assert told == "it is above from call 30,000 on, by +4.0 points at call 35,000"
+    assert kyritsis._turning({"next": curve(10, 10), "best": curve(5, 10.5)}) == "it is never above by a point"
+
+
 def test_state_and_counting() -> None:
     recording = {"slab_pages": 1000, "unused": 300 * PAGE, "large": 100, "seconds": 2.0}
     sizes = {"256": made(30, 20, 30), "4096": made(30, 20, 30), "16384": made(30, 20, 30, large=50_000)}

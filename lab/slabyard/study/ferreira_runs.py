@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..kernels import build, cost, flame, guest, kinds, machine, run, source, tools
+from ..kernels import build, cost, flame, guest, kinds, machine, run, source, sysbench, tools
 from ..kernels.workloads import Job, Workload
 from .model import Data
 from .work import Work
@@ -47,7 +47,6 @@ DISK_KB, FILES_MB = 40960, 32
 SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # bytes left free, bytes of a file, every which is removed
 CACHES_KEPT = 8
 _MEMINFO = ("MemTotal", "MemFree", "Buffers", "Cached", "Shmem", "AnonPages", "Slab")
-_TOTAL = re.compile(r"total time:\s+([\d.]+)s")
 
 
 @dataclass(frozen=True)
@@ -121,13 +120,6 @@ def _job(name: str, command: list[str], prepare: str, *programs: Path) -> Job:
 # ---- Out of the guest ----------------------------------------------------------------------------------------------
 
 
-def _seconds(output: str, spec: str) -> float:
-    found = _TOTAL.search(output)
-    if found is None:
-        raise UserError(f"sysbench on {spec} has not said how long it ran")
-    return float(found[1])
-
-
 def timed(texts: Mapping[str, str], spec: str) -> dict[str, dict[str, float]]:
     """Of each mode: seconds of the run stage, KiB after it (`used`: MemTotal - MemFree, without the files that fill memory; `own`: without
     all page cache and programs; `slab`), events during it."""
@@ -137,7 +129,7 @@ def timed(texts: Mapping[str, str], spec: str) -> dict[str, dict[str, float]]:
         raise UserError(f"sysbench on {spec} was not done: {texts.get('output', '')[-200:]}")
     ran = {"memory": output["begin"], "fileio": output["memory"]}
     events = events_by_mark(texts.get("extfrag", ""))
-    return {mode: {"seconds": _seconds(ran[mode], spec), **_memory_of(output[mode]), "events": events[mode]} for mode in MODES}
+    return {mode: {"seconds": sysbench.stage(ran[mode]).seconds, **_memory_of(output[mode]), "events": events[mode]} for mode in MODES}
 
 
 def _memory_of(meminfo: str) -> dict[str, int]:
@@ -177,7 +169,7 @@ def waited(profile: flame.Profile) -> int:
     return sum(count for stack, count in profile.stacks.items() if stack[-1] == flame.WAITS and any(map(flame.role, stack)))
 
 
-def counted(done: run.Run, spec: str, waiting: int = 0) -> dict[str, Any]:
+def counted(done: run.Run, waiting: int = 0) -> dict[str, Any]:
     """Of a boot that counted: sysbench's time; of the allocator calls, instructions by part, waiting for its locks, and misses; the
     kernel's instructions. `waiting`: instructions not executed for it, which count with the locks."""
     found = done.cost
@@ -186,7 +178,7 @@ def counted(done: run.Run, spec: str, waiting: int = 0) -> dict[str, Any]:
     spins = [one for one in found["functions"] if one["part"] == "locks" and "slowpath" in one["name"]]
     parts = {part: round(figures["instructions"] * calls) for part, figures in found["parts"].items()}
     return {
-        "seconds": _seconds(done.texts.get("output", ""), spec),
+        "seconds": sysbench.stage(done.texts.get("output", "")).seconds,
         "operations": calls,
         "instructions": round(found["instructions"] * calls) + waiting,
         **parts,
@@ -203,7 +195,7 @@ def count(plan: machine.Plan) -> dict[str, Any]:
     stacks: list[str] = []
     done = run.once(plan, look=lambda outcome: stacks.append(outcome.stacks))
     names = cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names
-    return counted(done, plan.spec.text, waited(flame.name_nodes(stacks[0], names)) if plan.turn else 0)
+    return counted(done, waited(flame.name_nodes(stacks[0], names)) if plan.turn else 0)
 
 
 # ---- The boots -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import functools
 import itertools
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
@@ -195,7 +195,8 @@ def _claims(name: str, data: Data) -> list[Claim]:
     share = f"the calls take {moves / 1e6:.1f} MB at most, {of_ours:.0f}% of our pages and {of_theirs:.1f}% of theirs"
     steady = Claim("under first fit the ratio stays at about 80%", _swing(first, "next") < SAME, f"{goes['next']}; {share}")
     lower = [way["best"][at] - way["next"][at] for at in (1, 2)]
-    less = f"best less next: {lower[0]:+.1f} points when all are allocated, {lower[1]:+.1f} when all are freed"
+    less = f"best less next: {lower[0]:+.1f} points when all are allocated, {lower[1]:+.1f} when all are freed; while they are freed, "
+    less += ", ".join(f"from {start} memory {_turning(data[start][0]['curves'])}" for start in STARTS)
     if name == "small":
         return [
             Claim("best fit leaves less unused than first fit: 72% for 80%", lower[0] < 0 and lower[1] < SAME, less),
@@ -209,6 +210,17 @@ def _claims(name: str, data: Data) -> list[Claim]:
         Claim("under best fit the ratio increases as the system runs", way["best"][2] - way["best"][0] >= SAME, goes["best"]),
         Claim("best fit performs worse than first fit", lower[0] > 0, less),
     ]
+
+
+def _turning(curves: Mapping[str, Sequence[Sequence[int]]]) -> str:
+    """Where, while objects are freed, best fit leaves most more unused than next fit, and since when."""
+    both = zip(curves["best"], curves["next"], strict=True)
+    gaps = [(best[0], ratio(best[1:]) - ratio(after[1:])) for best, after in both if best[0] > CALLS and best[1] and after[1]]
+    calls, most = max(gaps, key=lambda gap: gap[1], default=(0, 0.0))
+    if most < SAME:
+        return "it is never above by a point"
+    since = next(call for call, gap in gaps if gap > 0)
+    return f"it is above from call {since:,} on, by {most:+.1f} points at call {calls:,}"
 
 
 def _swing(one: Data, fit: str) -> float:
@@ -451,6 +463,7 @@ def _judge_kernel(data: Data) -> Outcome:
         sheets.append(Sheet(f"unused memory, sizes up to {most:,} bytes", "% of the pages", rows, notes=notes))
         lines = [Line(text, [(calls, ratio(rest)) for calls, *rest in found]) for text, found in points.items()]
         pictures.append(Picture(f"sizes up to {most:,} bytes", charts.lines(lines, "calls", "unused, % of the pages")))
+    turned = _turning({_fit(text): data[text][str(MOST["large"])] for text in (KERNELS[0], KERNELS[-1])})
     gain = {name: found[KERNELS[-1]][1] - found[KERNELS[0]][1] for name, found in shares.items()}
     said = "; ".join(f"{name}: {points:+.1f} points" for name, points in gain.items())
     claims = [
@@ -460,7 +473,7 @@ def _judge_kernel(data: Data) -> Outcome:
         Claim(
             "it performs worse for bigger ones",
             gain["large"] > 0,
-            f"all allocated, up to {MOST['large']:,} bytes: {gain['large']:+.1f} points",
+            f"{gain['large']:+.1f} points all allocated; while they are freed, {turned}",
         ),
     ]
     off = max(abs(found[KERNELS[0]][1] - found[KERNELS[1]][1]) for found in shares.values())
