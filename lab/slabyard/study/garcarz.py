@@ -354,6 +354,9 @@ def _measure_fragments(system: str, mode: str, work: Work) -> Data:
     return {f"{system} {mode}": garcarz_runs.condition(work, system, mode)}
 
 
+_LARGEST = 10  # the order of the largest blocks: hundreds, beside which the few of other orders could not be seen
+
+
 def _by_order(boots: Sequence[Boot], when: str, zone: str) -> list[Figure]:
     """Free blocks of each order: the mean, with least and greatest."""
     columns = zip(*(boot[when][zone] for boot in boots), strict=True)
@@ -377,9 +380,11 @@ def _judge_fragments(
                     [(spec, repeated(None, found)) for spec, found in samples.items()],
                 )
             )
-            series = [(spec, _by_order(mine, when, zone)) for spec, mine in boots.items()]
-            drawn = charts.bars([str(order) for order in range(11)], series, f"free blocks, zone {zone}", "order")
-            pictures.append(Picture(f"memory fragments {when} the execution, zone {zone}", drawn))
+            series = [(spec, _by_order(mine, when, zone)[:_LARGEST]) for spec, mine in boots.items()]
+            drawn = charts.bars([str(order) for order in range(_LARGEST)], series, f"free blocks, zone {zone}", "order")
+            pictures.append(
+                Picture(f"memory fragments {when} the execution, zone {zone}, below order {_LARGEST}, which has nearly all", drawn)
+            )
         values["growth", zone] = {spec: values["after", zone][spec] - values["before", zone][spec] for spec in boots}
     judged = []
     for text, what, zone, order in claims:
