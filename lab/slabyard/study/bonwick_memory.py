@@ -385,7 +385,7 @@ def _week_claim(text: str, rule: Callable[[Mapping[str, float]], bool], conditio
 
 ITEMS = [
     Item(
-        "bonwick", "fragmentation", "Total fragmentation after boot, spike, find and kenbus", "section 5.2, first table",
+        "bonwick", "fragmentation", "Fragmentation after boot, spike, find, kenbus", "section 5.2, first table",
         measure_fragmentation, judge_fragmentation, exact=True,
     ),
     Item(

@@ -33,7 +33,8 @@ from ..trace.file import METADATA_KEY, NO_CACHE, NO_OBJECT, SCHEMA, Metadata, Sn
 PAGE = 4096
 HEADER, UNIT = 8, 2  # bytes of SLOB's kmalloc
 LEAST_LARGE = PAGE - HEADER  # bytes: such requests go to the page allocator
-RECORDING = Path(__file__).parents[3] / "traces" / "find.parquet"
+_INSTALLED = Path(__file__).parent / "recordings" / "find.parquet"
+RECORDING = _INSTALLED if _INSTALLED.exists() else Path(__file__).parents[3] / "traces" / "find.parquet"  # of the source tree
 STARTS = ("empty", "booted")
 MARKS = ("begin", "filled", "end")
 _GRACE = 10**9  # ns after which nothing of the recording waits any longer for its free
