@@ -17,6 +17,14 @@ const struct sy_sizing *sy_heap_sizing(const struct sy_heap *heap)
 	return &heap->sizing;
 }
 
+enum sy_giving sy_heap_gives(const struct sy_heap *heap)
+{
+	struct sy_policy_description is;
+
+	sy_policy_describe(heap->policy, &is);
+	return heap->never_reclaims ? SY_GIVES_NEVER : is.gives;
+}
+
 void sy_policy_describe(const struct sy_policy *policy, struct sy_policy_description *description)
 {
 	enum sy_giving unasked = policy->shrink ? SY_GIVES_WHEN_ASKED : SY_GIVES_AT_ONCE;

@@ -218,6 +218,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	heap = take_header(&draft);
 	if (!heap)
 		return NULL;
+	heap->never_reclaims = heap->policy->never_reclaims;
 	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
 		heap->threads = heap->concurrent = false;
 		tear_down(heap);

@@ -45,6 +45,7 @@ struct sy_heap {
 	void (*kfree_here)(void *object, struct sy_heap *);
 	void (*free_here)(void *object, struct sy_heap *);
 	const struct sy_policy *policy;
+	bool never_reclaims; /* as the policy's, or by the heap's tunables */
 	struct sy_pages *pages;
 	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */

@@ -21,10 +21,8 @@ static const char *gives_back(const struct sy_heap *heap)
 {
 	static const char *const words[] = { [SY_GIVES_AT_ONCE] = "at once", [SY_GIVES_WHEN_ASKED] = "when asked",
 		                             [SY_GIVES_NEVER] = "never" };
-	struct sy_policy_description is;
 
-	sy_policy_describe(sy_heap_policy(heap), &is);
-	return words[is.gives];
+	return words[sy_heap_gives(heap)];
 }
 
 void exact_write_pressure(struct json *json, const struct exact *exact)

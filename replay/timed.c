@@ -177,12 +177,7 @@ static double time_shrink(struct driver *driver, uint64_t *pages)
 /* Whether a shrink brings anything at all. */
 static bool gives_when_asked(const struct driver *driver)
 {
-	struct sy_policy_description is;
-
-	if (!driver->heap)
-		return false;
-	sy_policy_describe(driver->spec->policy, &is);
-	return is.gives != SY_GIVES_AT_ONCE;
+	return driver->heap && sy_heap_gives(driver->heap) != SY_GIVES_AT_ONCE;
 }
 
 /* Null where nothing came back, and of a malloc, which cannot be asked. */

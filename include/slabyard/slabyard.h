@@ -233,7 +233,7 @@ struct sy_policy_description {
 	unsigned tunable_count;
 	const struct sy_preset *presets;
 	unsigned preset_count;
-	enum sy_giving gives; /* of heaps whose calls have slots */
+	enum sy_giving gives; /* of heaps whose calls have slots, with the default tunables */
 };
 
 /* All policies, NULL-terminated. */
@@ -315,8 +315,9 @@ struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *)
  * constructor, a destructor or a visitor of its walk. */
 bool sy_heap_destroy(struct sy_heap *);
 
-/* A heap's policy, and how its general allocation rounds. */
+/* A heap's policy, when it gives unused memory back (by its tunables too), and how its general allocation rounds. */
 const struct sy_policy *sy_heap_policy(const struct sy_heap *);
+enum sy_giving sy_heap_gives(const struct sy_heap *);
 const struct sy_sizing *sy_heap_sizing(const struct sy_heap *);
 
 /* General allocation. NULL: no memory, or larger than the largest block. A size of 0 gives a unique smallest object. */

@@ -50,7 +50,7 @@ static struct sy_heap *open_waiting(const char *policy, uint64_t grace)
 /* But for what a policy never gives back. */
 static bool is_gone(struct sy_heap *heap)
 {
-	return heap->policy->never_reclaims || pages_in_use(heap) < OBJECTS * SIZE / SY_PAGE_SIZE / 10;
+	return heap->never_reclaims || pages_in_use(heap) < OBJECTS * SIZE / SY_PAGE_SIZE / 10;
 }
 
 static bool is_there(struct sy_heap *heap)

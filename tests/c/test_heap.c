@@ -276,7 +276,7 @@ static void test_a_cache_with_objects_in_use_stays(const struct sy_policy *polic
 	CHECK_TEXT(sy_heap_check(heap), NULL);
 	sy_cache_free(cache, 0, b);
 	CHECK(sy_cache_destroy(cache, NULL));
-	CHECK(!heap->counters.slab_pages || policy->never_reclaims);
+	CHECK(!heap->counters.slab_pages || heap->never_reclaims);
 	end(pages, heap);
 }
 

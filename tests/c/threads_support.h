@@ -287,7 +287,7 @@ static inline void world_abandon(struct world *world)
 /* Everything goes, and nothing may be left or wrong. */
 static inline void world_close(struct world *world)
 {
-	bool reclaims = !world->heap->policy->never_reclaims;
+	bool reclaims = !world->heap->never_reclaims;
 
 	world_empty(world);
 	CHECK_FINE(sy_heap_check(world->heap));

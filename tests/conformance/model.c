@@ -539,7 +539,7 @@ static verdict empty_heaps(struct machine *machine)
 			continue;
 		sy_heap_shrink(heap);
 		model_tick(machine, (uint64_t)machine->config->grace_ns + 1);
-		if ((heap->counters.slab_pages && !heap->policy->never_reclaims) || heap->counters.large_pages)
+		if ((heap->counters.slab_pages && !heap->never_reclaims) || heap->counters.large_pages)
 			wrong = "slabs are left after everything was freed and the heap has shrunk";
 	}
 	for (uint32_t i = 0; i < machine->cache_count && !wrong; i++)

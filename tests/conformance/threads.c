@@ -171,7 +171,7 @@ static const char *clean_up(struct world *world)
 		if (!sy_cache_destroy(world->caches[i], NULL))
 			wrong = "a cache without objects in use could not be destroyed";
 	sy_heap_shrink(world->heap);
-	if (!wrong && !world->heap->policy->never_reclaims && world->heap->counters.slab_pages)
+	if (!wrong && !world->heap->never_reclaims && world->heap->counters.slab_pages)
 		wrong = "slabs are left after everything was freed and the heap has shrunk";
 	if (!wrong && world->heap->counters.large_pages)
 		wrong = "large allocations are left after everything was freed";

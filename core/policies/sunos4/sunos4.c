@@ -13,7 +13,8 @@
  *
  * Memory is counted in units of 16 bytes, the size of a tree node, so no rest is too small to be a free block. Memory grows by
  * chunks of pages (tunable chunk_order: 2^chunk_order of them). A chunk that is wholly free goes back to the page allocator at
- * once, or stays where the tunable keep says so. SunOS has one arena and gives back pages of it; here no block crosses chunks, so that a chunk can go back by itself.
+ * once, or stays where the tunable keep says so. SunOS has one arena and gives back pages of it; here no block crosses chunks, so
+ * that a chunk can go back by itself.
  * Requests of more than half a chunk go straight to pages.
  *
  * Alignment. The original aligns to its unit only. Here an object that wants more (by its own size, its cache's alignment or
@@ -363,7 +364,7 @@ static bool sunos4_heap_init(struct sy_heap *heap)
 		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
 	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
 	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
-	sunos4->keep = heap->tunables[KEEP];
+	sunos4->keep = heap->never_reclaims = heap->tunables[KEEP];
 	sy__general_init(heap, &ops, (uint32_t)SY__UNIT);
 	return true;
 }
