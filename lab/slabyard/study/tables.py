@@ -37,9 +37,11 @@ def tables(done: Sequence[Done]) -> list[Table]:
 
 
 def sheet_table(title: str, sheet: Sheet) -> Table:
-    """A sheet as a table: the paper's figure, ours, and the ratio."""
+    """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them."""
     paper, ours = f"paper, {sheet.paper_unit or sheet.unit}", f"ours, {sheet.unit}"
     rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
+    if all(one.paper is None for _, one in sheet.rows):
+        return Table(title, ["", ours], [[name, _ours(one)] for name, one in sheet.rows], list(sheet.notes))
     return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
 
 
