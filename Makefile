@@ -91,7 +91,7 @@ install-command: $(CMAKE_STAMP)
 	@rm -rf '$(ROOT)/lib/slabyard'
 	@$(PYTHON) -m venv '$(ROOT)/lib/slabyard'
 	@$(INSTALL_PIP) --require-hashes --only-binary :all: -r requirements/run.lock
-	@$(INSTALL_PIP) --no-deps --no-build-isolation -C build-dir=$(abspath $(INSTALL_BUILD))/wheel .
+	@$(INSTALL_PIP) --no-deps --no-build-isolation --config-settings build-dir=$(abspath $(INSTALL_BUILD))/wheel .
 	@mkdir -p '$(ROOT)/bin'
 	@ln -sf ../lib/slabyard/bin/slabyard '$(ROOT)/bin/slabyard'
 	@$(call install_completion,bash,bash-completion/completions/slabyard)

@@ -88,4 +88,4 @@ def test_of_booted_kernels_the_workloads_time_is_drawn() -> None:
     found = section(booted("slub", 10, 2.5), booted("slab", 20, 1.5))
     assert "measured s of the workload" in str(frontier.picture(found))
     assert frontier.sentence(found) == "slub grows least (40 KiB, 2.50 s), slab costs least (80 KiB, 1.50 s)."
-    assert frontier.cost_note([found]) == "Cost is measured time, whose whiskers are 95% intervals."
+    assert frontier.cost_note([found]) == "Cost is measured time, whose whiskers are intervals."

@@ -26,7 +26,7 @@ allocators = ["slub", "slab"]
 vary = { slub = "max_order=0..3,cpu_partial=0,8" }
 cpus = [1, 2]
 [[matrix]]
-substrate = "threads"           # lists: threads, seeds, operations, size, batch
+substrate = "threads"         # lists: threads, seeds, operations, size, batch
 workloads = ["larson"]
 allocators = ["slub", "malloc:system"]
 threads = [1, 2]

@@ -18,7 +18,7 @@ TRIALS = 1000  # most settings
 def add(parent: Any) -> None:
     verb = add_verb(
         parent, "tune", "the settings of an allocator that suit a trace", _tune,
-        "slabyard tune t.parquet --allocator slub --vary max_order=0..3,cpu_partial=0,8,30\n"
+        "slabyard tune t.parquet --allocator slub --vary max_order=0..3,cpu_partial=0,8\n"
         "  slabyard tune t.parquet --allocator slub --plot slub.svg\n"
         "  slabyard tune t.parquet --allocator slab:colour=off --trials 200 --format csv",
         "Replays the trace under each setting, or searches them where there are too many, and shows those that nothing beats in memory, "
