@@ -6,8 +6,10 @@ import dataclasses
 import gzip
 import json
 import os
+import queue
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +18,11 @@ import pytest
 
 from kernel_support import make_tree
 from slabyard.command import cli
-from slabyard.base import stacks
+from slabyard.base import programs, stacks
 from slabyard.report import page as report
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
-from slabyard.kernels import bench, build, compare, cost, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import bench, build, cache, compare, cost, flame, guest, icicle, kinds, machine, run, source, tools, workloads
 from slabyard.base.terminal import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -562,3 +564,19 @@ def test_an_icicle_shows_every_function() -> None:
     assert "slub &amp; co" in made and "<script" not in made
     assert made.count("<rect") == 8 and f'fill="{icicle.COLOURS["alloc_slow"]}"' in made and f'fill="{icicle.COLOURS["free"]}"' in made
     assert "<rect" not in icicle.page(flame.Profile(), (), "empty")
+
+
+def test_an_interrupt_ends_boots_side_by_side() -> None:
+    """Those that other threads wait for too."""
+    started: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def boot() -> int:
+        with cache.group(["sleep", "60"]) as process:
+            started.put(process.pid)
+            return process.wait()
+
+    with pytest.raises(KeyboardInterrupt), programs.side_by_side(2) as pool:
+        boots = [pool.submit(boot) for _ in range(2)]
+        [started.get() for _ in boots]
+        raise KeyboardInterrupt
+    assert [one.result() for one in boots] == [-signal.SIGKILL] * 2

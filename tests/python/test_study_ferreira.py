@@ -11,7 +11,7 @@ import pytest
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
 from slabyard.kernels.run import Run
-from slabyard.study import ferreira, ferreira_runs
+from slabyard.study import ferreira, ferreira_runs, work
 from slabyard.study.ferreira_runs import ALLOCATORS
 from slabyard.study.model import HOLDS, IN_PART, NOT, Claim
 from slabyard.study.work import Work
@@ -193,13 +193,17 @@ def test_what_was_counted() -> None:
 def test_the_items_share_their_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
     monkeypatch.setattr(ferreira_runs, "_boots", lambda work: ran.append(work.quick) or {"quick": work.quick})
-    monkeypatch.setattr(ferreira_runs, "_done", {})
+    monkeypatch.setattr(work, "_shared", {})
     quiet = Progress(0, quiet=True)
 
     def boots(quick: bool) -> Any:
         return ferreira_runs.boots(Work(quick, quiet, tmp_path / "ferreira-fig7.parts"))
 
     assert [boots(True), boots(True), boots(False)] == [{"quick": True}, {"quick": True}, {"quick": False}] and ran == [True, False]
-    (tmp_path / "ferreira-fig7.json").write_text('{"quick": true, "data": {"of": "the record"}}')
-    monkeypatch.setattr(ferreira_runs, "_done", {})  # as in another process
+    (tmp_path / "ferreira-fig7.json").write_text('{"schema": 1, "quick": true, "data": {"of": "the record"}}')
+    monkeypatch.setattr(work, "_shared", {})  # as in another process
     assert boots(True) == {"of": "the record"} and boots(False) == {"quick": False}
+    (tmp_path / "ferreira-fig8.json").write_text('{"schema": 1, "quick": tr')
+    monkeypatch.setattr(work, "_shared", {})
+    with pytest.raises(UserError, match=r"fig8\.json: is no record"):
+        boots(False)

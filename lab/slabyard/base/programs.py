@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -74,6 +75,18 @@ def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]
             process.wait()
         with _lock:
             _children.discard(process)
+
+
+@contextlib.contextmanager
+def side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that each start children and time nothing. Whatever ends the block ends what they are doing."""
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            kill_children()  # the pool waits for what they are doing
+            raise
 
 
 def last_line(text: str, otherwise: str = "it said nothing") -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -29,6 +30,24 @@ def _head(name: str, attributes: Mapping[str, Value]) -> Markup:
 def title(text: str) -> Markup:
     """What a browser shows under the pointer."""
     return element("title", {}, text)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis: values from `low` to `high` become pixels from `start` to `end`. A logarithmic one has what is below at its low end."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool
+    ticks: Sequence[float]
+
+    def __call__(self, value: float) -> float:
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(max(at, low))
+        return self.start + (at - low) / (high - low) * (self.end - self.start)
 
 
 def round_step(about: float) -> float:

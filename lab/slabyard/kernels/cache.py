@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base import programs
 from ..base.errors import UserError
 from ..base.files import cache_home, describe_os_error
 from ..base.terminal import note
@@ -111,11 +112,11 @@ def remove(entry: Path) -> None:
 @contextlib.contextmanager
 def group(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """A running program in a process group of its own; when the block is left, nothing of the group is."""
-    process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, **options)
-    try:
-        yield process
-    finally:
-        _end(process)
+    with programs.child(argv, start_new_session=True, stdin=subprocess.DEVNULL, **options) as process:
+        try:
+            yield process
+        finally:
+            _end(process)
 
 
 def _end(process: subprocess.Popen[Any]) -> None:

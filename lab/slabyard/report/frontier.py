@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..base.svg import Value, element, round_step, title
+from ..base.svg import Scale, Value, element, round_step, title
 from ..results.model import COLOURS, Section, Series, estimate, grew, memory_text, memory_unit, page_bytes, short
 from ..results.ranks import listed, time_name
 from ..results.reasons import counted_cost
@@ -46,22 +46,6 @@ class Mark:
     def name(self) -> str:
         """As it is written in the picture."""
         return short(self.series.label)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """An axis: values from `low` to `high` become pixels from `start` to `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool
-    ticks: Sequence[float]
-
-    def __call__(self, value: float) -> float:
-        low, high, at = (math.log(one) for one in (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
-        return self.start + (at - low) / (high - low) * (self.end - self.start)
 
 
 # ---- What is drawn -----------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ kernel; the tables, the ranking, the sentences and the report are made of these 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -81,23 +80,11 @@ def _memory(workload: Workload, specs: Sequence[str], jobs: int, progress: Progr
     """The memory of these allocators."""
     progress.expect(len(specs))
     found = []
-    with _side_by_side(jobs) as pool:
+    with programs.side_by_side(jobs) as pool:
         for spec, memory in zip(specs, pool.map(workload.memory, specs), strict=True):
             found.append(memory)
             progress.step(f"{workload.name}: {spec}, memory, start {workload.start}")
     return found
-
-
-@contextlib.contextmanager
-def _side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for replays that time nothing. Whatever ends the block ends what they are doing."""
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            programs.kill_children()  # the pool waits for what they are doing
-            raise
 
 
 def steps(traces: int, plan: Plan) -> int:
@@ -108,7 +95,7 @@ def steps(traces: int, plan: Plan) -> int:
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     exact: dict[str, dict[str, Any]] = {}
     cost: dict[str, dict[str, Any]] = {}
-    with _side_by_side(plan.jobs) as pool:
+    with programs.side_by_side(plan.jobs) as pool:
         pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
         costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in plan.allocators if plan.cost}
         for spec, future in pending.items():

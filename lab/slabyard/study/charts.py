@@ -14,10 +14,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeVar
 
 from markupsafe import Markup
 
-from ..base.svg import Value, element, picture, round_step, title
+from ..base.svg import Scale, Value, element, picture, round_step, title
 from .model import Figure
 
 WIDTH, HEIGHT = 760, 340  # pixels; the height without the legend and what stands below the axis
@@ -26,6 +27,8 @@ LETTER, LINE = 6.7, 15.0  # pixels of a letter, about, and from a line of text t
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 DASH = "6 3"
 TICKS = 6
+
+Point = TypeVar("Point")
 
 
 @dataclass(frozen=True)
@@ -37,24 +40,7 @@ class Line:
     windows: Sequence[tuple[float, float]] = ()
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """An axis: values from `low` to `high` become pixels from `start` to `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool
-    ticks: Sequence[float]
-
-    def __call__(self, value: float) -> float:
-        bend: Callable[[float], float] = math.log10 if self.logarithmic else float
-        low, high, at = bend(self.low), bend(self.high), bend(max(value, self.low) if self.logarithmic else value)
-        return self.start + (at - low) / (high - low) * (self.end - self.start)
-
-
-def thinned(points: Sequence[tuple[float, float]], most: int = 300) -> list[tuple[float, float]]:
+def thinned(points: Sequence[Point], most: int = 300) -> list[Point]:
     """At most so many of the points, evenly spread, the first and the last among them: a record must stay small."""
     if len(points) <= most:
         return list(points)
@@ -77,7 +63,7 @@ def lines(series: Sequence[Line], x: str, y: str, from_zero: bool = False, logar
     shapes.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 40, x, "middle"))
     for place, one in enumerate(series):
         shapes += _drawn(one, place, across, up)
-    return _whole(shapes, bottom + 50, f"{y} against {x}: {', '.join(one.name for one in series)}")
+    return whole(shapes, bottom + 50, f"{y} against {x}: {', '.join(one.name for one in series)}")
 
 
 def bars(
@@ -105,10 +91,11 @@ def bars(
     if x:
         below += LINE + 4
         shapes.append(_text((LEFT + WIDTH - RIGHT) / 2, below, x, "middle"))
-    return _whole(shapes, below + 10, f"{y}: {', '.join(names)}")
+    return whole(shapes, below + 10, f"{y}: {', '.join(names)}")
 
 
-def _whole(shapes: Sequence[Markup], height: float, said: str) -> str:
+def whole(shapes: Sequence[Markup], height: float, said: str) -> str:
+    """The drawing of these shapes, `height` pixels of it; `said`: what it is, for those who cannot see it."""
     white = element("rect", {"width": "100%", "height": "100%", "fill": "#fff"})
     head: dict[str, Value] = {
         "viewBox": f"0 0 {WIDTH} {math.ceil(height)}", "width": WIDTH, "role": "img", "aria-label": said, "font-size": 12,
@@ -129,7 +116,7 @@ def _look(place: int, width: float = 1.8) -> dict[str, Value]:
     return {"stroke": COLOURS[place % len(COLOURS)], "stroke-width": f"{width:g}", **dashed}
 
 
-def _drawn(one: Line, place: int, across: _Scale, up: _Scale) -> Iterator[Markup]:
+def _drawn(one: Line, place: int, across: Scale, up: Scale) -> Iterator[Markup]:
     """A series: its line, and a dot for each point where there are few, with its window."""
     path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in one.points)
     yield element("polyline", {"points": path, "fill": "none", "stroke-linejoin": "round", **_look(place)}, title(one.name))
@@ -141,7 +128,7 @@ def _drawn(one: Line, place: int, across: _Scale, up: _Scale) -> Iterator[Markup
             yield element("circle", {"cx": across(x), "cy": up(y), "r": 3, "fill": COLOURS[place % len(COLOURS)]}, told)
 
 
-def _bar(figure: Figure, place: int, left: float, width: float, up: _Scale, told: str, label: str) -> Iterator[Markup]:
+def _bar(figure: Figure, place: int, left: float, width: float, up: Scale, told: str, label: str) -> Iterator[Markup]:
     middle, highest = left + width / 2, up(up.low)
     if figure.ours is not None:
         base, end = up(max(0.0, up.low)), up(figure.ours)
@@ -196,7 +183,7 @@ def _legend(names: Sequence[str], paper: bool = False) -> Iterator[Markup]:
             yield _text(left + 23, y + 4, name, "start")
 
 
-def _upright(up: _Scale, name: str, top: float, bottom: float) -> Iterator[Markup]:
+def _upright(up: Scale, name: str, top: float, bottom: float) -> Iterator[Markup]:
     for tick in up.ticks:
         yield _line(LEFT, up(tick), WIDTH - RIGHT, up(tick), "#ddd")
         yield _text(LEFT - 7, up(tick) + 4, _number(tick), "end")
@@ -205,21 +192,21 @@ def _upright(up: _Scale, name: str, top: float, bottom: float) -> Iterator[Marku
     yield _text(-(top + bottom) / 2, 13, name, "middle", transform="rotate(-90)")
 
 
-def _scale(values: Sequence[float], start: float, end: float, logarithmic: bool = False, exact: bool = False) -> _Scale:
+def _scale(values: Sequence[float], start: float, end: float, logarithmic: bool = False, exact: bool = False) -> Scale:
     """An axis with room for all values and its ticks; `exact`: no more room than the values need."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         if len(powers) < 2:
             powers = range(powers[0], powers[0] + 2)
-        return _Scale(10.0 ** powers[0], 10.0 ** powers[-1], start, end, True, [10.0**power for power in powers])
+        return Scale(10.0 ** powers[0], 10.0 ** powers[-1], start, end, True, [10.0**power for power in powers])
     if high == low:
         low, high = (low - 1, high + 1) if low else (0.0, 1.0)
     step = round_step((high - low) / TICKS)
     if not exact:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     ticks = [step * place for place in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    return _Scale(low, high, start, end, False, ticks)
+    return Scale(low, high, start, end, False, ticks)
 
 
 def _broken(name: str, wide: float) -> list[str]:

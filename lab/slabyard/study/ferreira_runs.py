@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base import programs
 from ..base.errors import UserError
 from ..kernels import build, cost, flame, guest, kinds, machine, run, source, sysbench, tools
 from ..kernels.workloads import Job, Workload
@@ -112,9 +111,9 @@ def counted_job(mode: str, scale: Scale) -> Job:
     return _job(mode, shlex.split(_fileio(scale.counted_writes, "run")), prepare)
 
 
-def _job(name: str, command: list[str], prepare: str, *programs: Path) -> Job:
+def _job(name: str, command: list[str], prepare: str, *more: Path) -> Job:
     workload = Workload(name, name, shlex.join(command), (tools.SYSBENCH,), prepare, after="umount /mnt")
-    return Job(name, command, workload, [Path(tools.path_of(tools.SYSBENCH, "sysbench in a guest")), *programs])
+    return Job(name, command, workload, [Path(tools.path_of(tools.SYSBENCH, "sysbench in a guest")), *more])
 
 
 # ---- Out of the guest ----------------------------------------------------------------------------------------------
@@ -200,25 +199,10 @@ def count(plan: machine.Plan) -> dict[str, Any]:
 
 # ---- The boots -----------------------------------------------------------------------------------------------------
 
-_done: dict[tuple[bool, Path | None], Data] = {}
-
-
 def boots(work: Work) -> Data:
-    """All boots, or what another item of the same run has of them."""
-    key = (work.quick, work.kept.parent if work.kept else None)
-    if key not in _done:
-        _done[key] = _recorded(work) or _boots(work)
-    return _done[key]
-
-
-def _recorded(work: Work) -> Data | None:
-    """What stands in the record of another item, in the folder of the records."""
-    for path in sorted(work.kept.parent.glob("ferreira-*.json")) if work.kept else ():
-        record = json.loads(path.read_text("utf-8"))
-        if record["quick"] == work.quick:
-            data: Data = record["data"]
-            return data
-    return None
+    """All boots, which every item of the paper judges."""
+    data: Data = work.shared("ferreira", "boots", lambda: _boots(work), lambda data: data)
+    return data
 
 
 def _boots(work: Work) -> Data:
@@ -276,17 +260,14 @@ def _boots(work: Work) -> Data:
 
 def _side_by_side(work: Work, tasks: Mapping[tuple[str, str, int], Callable[[], Any]]) -> dict[tuple[str, str, int], Any]:
     """Boots that count, as many at once as there are processors: nothing of it is in their figures."""
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
     titles = {key: f"{key[0]}, {key[1]}, {key[2]} CPUs, counted" for key in tasks}
-    try:
+    with programs.side_by_side(os.cpu_count() or 1) as pool:
         running = {key: pool.submit(task) for key, task in tasks.items() if titles[key] not in work.parts}
         found = {}
         for key, title in titles.items():
             found[key] = work.once(title, running[key].result if key in running else dict)
             work.progress.step(title)
         return found
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _by_figure(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from ..base.errors import UserError
 from ..replay.workload import Options, Workload
-from ..trace.file import METADATA_KEY, NO_CACHE, NO_OBJECT, SCHEMA, Metadata, Snapshot, Trace
+from ..trace.file import METADATA_KEY, NO_CACHE, NO_OBJECT, SCHEMA, Metadata, Snapshot, Trace, made_rows
 
 PAGE = 4096
 HEADER, UNIT = 8, 2  # bytes of SLOB's kmalloc
@@ -147,9 +147,4 @@ def _calls(wanted: Sequence[int], first: int, begin: int, step: int, metadata: M
         "migratetype": np.full(len(time), -1), "node": np.full(len(time), -1), "origin": ["recorded"] * len(time),
         "gfp_flags": ["GFP_KERNEL"] * len(time), "address": 0xFFFF_8880_0000_0000 + number.astype(np.uint64) * np.uint64(4 * PAGE),
     }  # fmt: skip
-    columns = [pa.array(made.get(one.name, _nothing(one, len(time)))).cast(one.type) for one in SCHEMA]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
-
-
-def _nothing(column: pa.Field, rows: int) -> Any:
-    return [""] * rows if pa.types.is_dictionary(column.type) else np.zeros(rows, bool if column.type == pa.bool_() else np.uint8)
+    return made_rows(made, len(time))

@@ -14,12 +14,10 @@ first item that needs it; the others take it from there, or from that item's rec
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..kernels import build, cost, kinds, machine, run, source, sysbench, tools, workloads
@@ -137,9 +135,6 @@ def figures(done: run.Run) -> Boot:
 
 # ---- The boots -----------------------------------------------------------------------------------------------------
 
-_done: dict[tuple[bool, Path | None, str], Any] = {}
-
-
 def condition(work: Work, system: str, mode: str) -> Boots:
     """All timed boots of a system and a mode."""
     return _shared(work, f"{system} {mode}", lambda: _timed(work, system, mode))
@@ -207,21 +202,8 @@ def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Ha
     return machine.Plan(spec, kernel, dataclasses.replace(job, command=shlex.split(job.workload.command)), hardware or HARDWARE[system])
 
 
-def _shared(work: Work, name: str, measure: Any) -> Any:
-    """What several items need: run once, or out of another item's record in the same folder."""
-    folder = work.kept.parent if work.kept else None
-    key = (work.quick, folder, name)
-    if key not in _done:
-        _done[key] = _recorded(work, name) or measure()
-    return _done[key]
-
-
-def _recorded(work: Work, name: str) -> Any:
-    for path in sorted(work.kept.parent.glob("garcarz-*.json")) if work.kept else ():
-        record = json.loads(path.read_text("utf-8"))
-        if record["quick"] == work.quick and name in record["data"]:
-            return record["data"][name]
-    return None
+def _shared(work: Work, name: str, measure: Callable[[], Any]) -> Any:
+    return work.shared("garcarz", name, measure, lambda data: data.get(name))
 
 
 # ---- Figures of a boot ---------------------------------------------------------------------------------------------

@@ -89,8 +89,7 @@ def _taken(begin: dict[str, int], filled: dict[str, int]) -> list[int]:
 def _curve(calls: filling.Filled, series: dict[str, list[int]]) -> list[list[int]]:
     """Calls so far, slab pages, bytes of these unused."""
     whole = zip(series["time"], series["slab_pages"], series["unused"], strict=True)
-    points = [[calls.call(time), pages, unused] for time, pages, unused in whole if time >= calls.begin]
-    return [points[place * (len(points) - 1) // (CURVE - 1)] for place in range(CURVE)]
+    return charts.thinned([[calls.call(time), pages, unused] for time, pages, unused in whole if time >= calls.begin], CURVE)
 
 
 def _measure(name: str, work: Work) -> Data:

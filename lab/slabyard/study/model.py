@@ -12,6 +12,7 @@ where it does not, the reason is made of what was measured. An item holds where 
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -113,6 +114,11 @@ class Item:
     def ident(self) -> str:
         return f"{self.paper}-{self.name}"
 
+    @property
+    def record(self) -> str:
+        """The name of its record's file."""
+        return f"{self.ident}.json"
+
 
 @dataclass(frozen=True)
 class Done:
@@ -121,7 +127,7 @@ class Done:
     item: Item
     record: dict[str, Any]
 
-    @property
+    @functools.cached_property
     def outcome(self) -> Outcome:
         return self.item.judge(self.record["data"])
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..trace.file import (
@@ -40,7 +39,10 @@ from ..trace.file import (
     Metadata,
     Snapshot,
     Trace,
+    Vocabulary,
     codes,
+    made_rows,
+    text_column,
 )
 
 POINTER_FREE = 2048  # bytes: larger objects are buffers, whose size does not depend on pointers
@@ -85,53 +87,34 @@ class Recording:
         metadata.rows, metadata.zones = rows, []
         metadata.span_seconds = float(self.time[-1]) / 1e9 if rows else 0.0
         metadata.snapshots = [Snapshot(one.name, one.time) for one in self.metadata.snapshots]
-        made: dict[str, pa.Array] = {
-            "time": pa.array(self.time), "kind": _texts(self.kind, KINDS), "object": pa.array(self.object.astype(np.uint32)),
-            "size": pa.array(self.size.astype(np.uint32)), "allocated": pa.array(self.size.astype(np.uint32)),
-            "cache": pa.array(self.cache.astype(np.uint16)), "gfp_flags": _texts(self.gfp, self.texts),
-            "migratetype": pa.array(np.full(rows, -1, np.int8)), "node": pa.array(np.full(rows, -1, np.int16)),
-            "origin": _texts(np.zeros(rows, np.int32), ["recorded"]),
+        made = {
+            "time": self.time, "kind": text_column(self.kind, np.array(KINDS, object)), "object": self.object, "size": self.size,
+            "allocated": self.size, "cache": self.cache, "gfp_flags": text_column(self.gfp, np.array(self.texts, object)),
+            "migratetype": np.full(rows, -1), "node": np.full(rows, -1),
+            "origin": text_column(np.zeros(rows, np.int32), np.array(["recorded"], object)),
         }  # fmt: skip
-        columns = [made.get(one.name, _nothing(one, rows)).cast(one.type) for one in SCHEMA]
-        schema = SCHEMA.with_metadata({METADATA_KEY: metadata.to_json().encode()})
+        table = made_rows(made, rows).replace_schema_metadata({METADATA_KEY: metadata.to_json().encode()})
         packed = {"time": "DELTA_BINARY_PACKED", "object": "DELTA_BINARY_PACKED"}
         same = [name for name in SCHEMA.names if name not in packed]
-        table = pa.Table.from_arrays(columns, schema=schema)
         pq.write_table(table, path, compression="zstd", compression_level=9, use_dictionary=same, column_encoding=packed)
         return path
-
-
-def _texts(numbers: np.ndarray, texts: Sequence[str]) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), pa.array(list(texts), pa.string()))
-
-
-def _nothing(column: pa.Field, rows: int) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        return _texts(np.zeros(rows, np.int32), [""])
-    return pa.array(np.zeros(rows, bool if column.type == pa.bool_() else np.uint8))
 
 
 def read(path: Path) -> Recording:
     """A trace's objects and marks, without objects that are older than it. Each object gets a number of its own."""
     parts: list[list[np.ndarray]] = []
-    texts: list[str] = []
+    known = Vocabulary()
     with Trace(path) as trace:
         for batch in trace.batches(["time", "kind", "origin", "object", "size", "cache", "gfp_flags"]):
             kind = codes(batch["kind"], KINDS).astype(np.int32)
             older = codes(batch["origin"], ORIGINS) == OLDER
             keep = ((kind <= CACHE_FREE) & ~older) | (kind == SNAPSHOT)
-            gfp = batch["gfp_flags"].to_pylist()
-            known = {text: number for number, text in enumerate(texts)}
-            for text in gfp:
-                if text not in known:
-                    known[text] = len(texts)
-                    texts.append(text)
-            numbers = np.array([known[text] for text in gfp], np.int32)
+            numbers = codes(batch["gfp_flags"], known)
             columns = [batch[name].to_numpy().astype(np.int64) for name in ("time", "object", "size", "cache")]
             parts.append([column[keep] for column in (columns[0], kind, *columns[1:], numbers)])
         metadata = trace.metadata
     time, kind, number, size, cache, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-    found = Recording(time, kind, number, size, cache, metadata, flags, texts)
+    found = Recording(time, kind, number, size, cache, metadata, flags, known.texts)
     return _renumbered(found)
 
 

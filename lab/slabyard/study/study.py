@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.files import check_folder, describe_os_error, to_json, write_text
+from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
 from ..results.records import machine, versions
 from .model import RECORDS, Done, Item
 from .papers import PAPERS, items
-from .work import Work
-
-SCHEMA = 1
+from .work import SCHEMA, Work, read_record
 
 
 def chosen(paper: str, name: str | None) -> list[Item]:
@@ -36,7 +34,7 @@ def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Prog
     if folder is not None:
         check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    kept = {} if folder is None else {item.ident: found for item in wanted if (found := _read(folder, item, quick))}
+    kept = {} if folder is None else {item.ident: found for item in wanted if (found := read_record(folder / item.record, quick))}
     for item in wanted:
         if item.ident not in kept:
             item.check()
@@ -48,7 +46,7 @@ def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Prog
             work = Work(quick, progress, None if folder is None else folder / f"{item.ident}.parts")
             record = _record(item, quick, item.measure(work))
             if folder is not None:
-                write_text(folder / f"{item.ident}.json", to_json(record))
+                write_text(folder / item.record, to_json(record))
                 work.finish()
         progress.step(item.title)
         done.append(Done(item, record))
@@ -58,7 +56,7 @@ def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Prog
 
 def recorded(wanted: Sequence[Item]) -> list[Done]:
     """The items as they came out in the full run whose records slabyard brings along."""
-    done = [Done(item, record) for item in wanted if (record := _read(RECORDS, item, False))]
+    done = [Done(item, record) for item in wanted if (record := read_record(RECORDS / item.record, False))]
     if not done:
         raise UserError("slabyard brings no record of that; run it without --recorded")
     return done
@@ -68,19 +66,3 @@ def _record(item: Item, quick: bool, data: dict[str, Any]) -> dict[str, Any]:
     about = {"schema": SCHEMA, "paper": item.paper, "item": item.name, "quick": quick}
     # As a reader of the record finds the data: keys are texts.
     return {**about, "machine": machine(), "versions": versions(), "data": json.loads(json.dumps(data))}
-
-
-def _read(folder: Path, item: Item, quick: bool) -> dict[str, Any] | None:
-    """An item's record; None: there is none, or one of a quick run where a full one is wanted, or the other way round."""
-    path = folder / f"{item.ident}.json"
-    try:
-        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(describe_os_error(error, path)) from None
-    except ValueError:
-        raise UserError(f"{path}: is no record of a study; remove it, and that item is run again") from None
-    if record.get("schema") != SCHEMA:
-        raise UserError(f"{path}: is a record of another version of slabyard; remove it, and that item is run again")
-    return record if record["quick"] == quick else None

@@ -2,6 +2,9 @@
 
 A full study may take a night. An experiment is made of parts (one boot, one replay), each under a name, and a part that is done is
 written to the item's file before the next begins. Whoever ends the study and starts it again finds these parts done.
+
+Several tables of a paper may come out of the same runs. These are made once, by the first item that asks for them; the others have
+them from it, or from its record in the same folder.
 """
 
 from __future__ import annotations
@@ -12,13 +15,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..base.errors import UserError
-from ..base.files import to_json, write_text
+from ..base.files import describe_os_error, to_json, write_text
 from ..base.terminal import Progress
 
 REPETITIONS = 5  # as in the papers
 QUICK_REPETITIONS = 3
 
+SCHEMA = 1  # of a record
+
 Part = TypeVar("Part")
+
+_shared: dict[tuple[bool, Path | None, str, str], Any] = {}
 
 
 class Work:
@@ -26,6 +33,7 @@ class Work:
 
     def __init__(self, quick: bool, progress: Progress, kept: Path | None = None) -> None:
         self.quick, self.progress, self.kept = quick, progress, kept
+        self.folder = None if kept is None else kept.parent
         self.parts: dict[str, Any] = {}
         if kept is not None and kept.exists():
             try:
@@ -47,7 +55,32 @@ class Work:
         done: Part = self.parts[name]
         return done
 
+    def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
+        """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
+        key = (self.quick, self.folder, paper, name)
+        if key not in _shared:
+            paths = [] if self.folder is None else sorted(self.folder.glob(f"{paper}-*.json"))
+            records = (read_record(path, self.quick) for path in paths)
+            found = (of(record["data"]) for record in records if record is not None)
+            _shared[key] = next((one for one in found if one is not None), None) or measure()
+        return _shared[key]
+
     def finish(self) -> None:
         """The item's record is written; its parts are no longer needed."""
         if self.kept is not None:
             self.kept.unlink(missing_ok=True)
+
+
+def read_record(path: Path, quick: bool) -> dict[str, Any] | None:
+    """An item's record; None: there is none, or one of a quick run where a full one is wanted, or the other way round."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(describe_os_error(error, path)) from None
+    except ValueError:
+        raise UserError(f"{path}: is no record of a study; remove it, and that item is run again") from None
+    if record.get("schema") != SCHEMA:
+        raise UserError(f"{path}: is a record of another version of slabyard; remove it, and that item is run again")
+    return record if record["quick"] == quick else None

@@ -21,7 +21,7 @@ import mmap
 import types
 import typing
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -415,6 +415,20 @@ def text_column(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
     places = np.zeros(len(texts), np.int32)
     places[used] = np.arange(len(used), dtype=np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
+
+
+def made_rows(columns: Mapping[str, Any], rows: int) -> pa.Table:
+    """Rows of a trace that nobody recorded: these columns, as Arrow takes them, and 0, False or no text in the others."""
+
+    def column(one: pa.Field) -> pa.Array:
+        if one.name in columns:
+            found = columns[one.name]
+            return (found if isinstance(found, pa.Array) else pa.array(found)).cast(one.type)
+        if one.type == _TEXT:
+            return text_column(np.zeros(rows, np.int32), np.array([""], object))
+        return pa.array(np.zeros(rows, bool)).cast(one.type)
+
+    return pa.Table.from_arrays([column(one) for one in SCHEMA], schema=SCHEMA)
 
 
 class Vocabulary:

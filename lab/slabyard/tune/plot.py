@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from ..base import svg
-from ..base.svg import Value, element, title
+from ..base.svg import Scale, Value, element, title
 from .outcome import Outcome
 from .tables import PAGE_KIB
 from .trials import Trial
@@ -31,23 +31,19 @@ def ticks(low: float, high: float, about: int = TICKS) -> list[float]:
     return [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-class _Scale:
-    """From a range of values, a little widened, to pixels."""
-
-    def __init__(self, values: Sequence[float], from_: float, to: float) -> None:
-        low, high = min(values), max(values)
-        pad = (high - low) * 0.06 or abs(high) * 0.02 or 1
-        self.low, self.high, self.from_, self.to = max(0.0, low - pad) if low >= 0 else low - pad, high + pad, from_, to
-
-    def __call__(self, value: float) -> float:
-        return self.from_ + (value - self.low) / (self.high - self.low) * (self.to - self.from_)
+def _scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """A little wider than the values are."""
+    low, high = min(values), max(values)
+    pad = (high - low) * 0.06 or abs(high) * 0.02 or 1
+    low, high = max(0.0, low - pad) if low >= 0 else low - pad, high + pad
+    return Scale(low, high, start, end, False, ticks(low, high))
 
 
 def picture(found: Outcome) -> str:
     served = [one for one in found.trials if one.refused is None]
     points = [*served, found.default]
-    across = _Scale([one.goals[1] for one in points], LEFT, WIDTH - RIGHT)
-    up = _Scale([one.goals[0] * PAGE_KIB for one in points], HEIGHT - BOTTOM, TOP)
+    across = _scale([one.goals[1] for one in points], LEFT, WIDTH - RIGHT)
+    up = _scale([one.goals[0] * PAGE_KIB for one in points], HEIGHT - BOTTOM, TOP)
     most = max(one.goals[2] for one in points)
 
     def place(one: Trial) -> tuple[float, float]:
@@ -93,13 +89,13 @@ def _stair(served: Sequence[Trial]) -> list[Trial]:
     return found
 
 
-def _axes(across: _Scale, up: _Scale) -> list[Markup]:
+def _axes(across: Scale, up: Scale) -> list[Markup]:
     bottom, shapes = HEIGHT - BOTTOM, []
-    for value in ticks(across.low, across.high):
+    for value in across.ticks:
         x = across(value)
         shapes.append(element("line", {"x1": x, "x2": x, "y1": TOP, "y2": bottom, "stroke": "#e4e4e4"}))
         shapes.append(_text(x, bottom + 18, f"{value:,g}", anchor="middle"))
-    for value in ticks(up.low, up.high):
+    for value in up.ticks:
         y = up(value)
         shapes.append(element("line", {"x1": LEFT, "x2": WIDTH - RIGHT, "y1": y, "y2": y, "stroke": "#e4e4e4"}))
         shapes.append(_text(LEFT - 8, y + 4, f"{value:,g}", anchor="end"))
