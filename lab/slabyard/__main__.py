@@ -1,15 +1,16 @@
 """`slabyard`, and `python -m slabyard`: runs cli.main.
 
 Loading the program takes a moment, in which a signal finds nothing to tidy up: it ends us at once, with the line and the status that
-main gives it later. Once main is done all is said and written, and a signal changes neither; the process ends there, without
-taking Python down first. A thread of pyarrow that holds a Python object may wake while Python goes, and then aborts the process
-(terminate called without an active exception), whose status would no longer be the one that we give.
+main gives it later. Once main is done all is said and written, and a signal changes neither. Threads are waited for and exit functions
+called, as ever; then the process ends, without taking Python down. A thread of pyarrow that holds a Python object may wake while
+Python goes, and then aborts the process (terminate called without an active exception), whose status would no longer be ours.
 
 pyarrow loads pandas, where that is installed, at the first array that it makes, which takes a second, and a signal that comes in that
 second is lost: it becomes an exception that pyarrow ignores. The command has no use for pandas, so it is kept out of its process
 (slabyard/tune lets it in again).
 """
 
+import atexit
 import contextlib
 import os
 import signal
@@ -21,11 +22,20 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main() -> NoReturn:
     """Runs the command line and ends the process with its exit status."""
-    status = run()
+    status: list[int] = []
+    atexit.register(_end, status)  # the first that registers is called last
+    status.append(run())
+    sys.exit(status[0])
+
+
+def _end(status: list[int]) -> None:
+    """What is left of Python's end is left out; without a status there was an exception, which Python tells of."""
+    if not status:
+        return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, AttributeError):  # told already, or nobody reads; None: it was closed
             stream.flush()
-    os._exit(status)
+    os._exit(status[0])
 
 
 def run() -> int:

@@ -454,6 +454,22 @@ def test_the_command_ends_without_taking_python_down() -> None:
     assert done.returncode == 0 and "slub" in done.stdout and not done.stderr
 
 
+def test_the_command_tidies_up_as_it_ends() -> None:
+    """Python's tracker of semaphores would tell of one that is left."""
+    script = """if True:
+        import slabyard.__main__ as entry
+        def run():
+            global kept
+            import multiprocessing
+            kept = multiprocessing.get_context("spawn").Semaphore()
+            return 3
+        entry.run = run
+        entry.main()
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
 def test_an_interrupt_that_python_wraps_is_one() -> None:
     script = """if True:
         import os, signal, sys

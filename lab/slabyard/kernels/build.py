@@ -89,6 +89,11 @@ class Kernel:
         return self.folder / "System.map"
 
 
+def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False) -> Kernel:
+    """As build, of the source that is installed on this machine."""
+    return build(Request(source.find(None), arch, kind, outlined=outlined), progress)
+
+
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
     own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug)

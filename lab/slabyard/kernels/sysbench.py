@@ -1,4 +1,4 @@
-"""What sysbench says of its own run: not the time of its process, which also starts threads and looks at files.
+"""Sysbench in a guest: its command, and what it says of its own run: not the time of its process, which also starts threads.
 
 sysbench 1.0 prints, under both tests that the papers use, the time of the run stage and how much it moved:
 
@@ -14,6 +14,17 @@ import re
 from dataclasses import dataclass
 
 from ..base.errors import UserError
+
+FILES = 128  # as in both papers
+
+
+def fileio(test: str, threads: int, megabytes: int, requests: int, stage: str) -> str:
+    """The command of a stage of the file test: so many requests of 16 KiB to files of that size in all, the same ones each time."""
+    return (
+        f"sysbench fileio --rand-seed=1 --file-num={FILES} --file-total-size={megabytes}M --file-block-size=16K --file-test-mode={test} "
+        f"--threads={threads} --events={requests} --time=0 {stage}"
+    )
+
 
 _TIME = re.compile(r"total time:\s+([\d.]+)s")
 _EVENTS = re.compile(r"total number of events:\s+(\d+)")

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import UserError
-from ..kernels import build, kinds, machine, run, source, tools, workloads
+from ..kernels import build, kinds, machine, run, tools, workloads
 from ..replay.workload import Options, Workload
 from . import charts, remade
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
@@ -160,7 +160,7 @@ def measure_fragmentation(work: Work) -> Data:
 
 def measure_kenbus(work: Work) -> Data:
     """Scripts per minute of kenbus alone, on user-mode kernels with each allocator, booted in turn."""
-    kernel = build.build(build.Request(source.find(None), "um", kinds.parse("slabyard").kind), None)
+    kernel = build.from_installed("um", kinds.parse("slabyard").kind)
     found: dict[str, list[float]] = {name: [] for name in (HIS if work.quick else (*HIS, "yard", "slub"))}
     for repetition in range(QUICK_BOOTS if work.quick else work.repetitions):
         for name, samples in found.items():

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..kernels import build, cost, kinds, machine, run, source, tools, workloads
+from ..kernels import build, cost, kinds, machine, run, tools, workloads
 from .model import Claim, Data, Figure, Item, Outcome, Sheet
 from .work import Work
 
@@ -60,16 +60,12 @@ def check() -> None:
         workloads.parse(line.workload)
 
 
-def _kernel(arch: str) -> build.Kernel:
-    return build.build(build.Request(source.find(None), arch, kinds.parse("slabyard").kind), None)
-
-
 def measure(work: Work) -> Data:
     """Times of all lines, boots in turn; in a full study counts of those that an emulator runs in minutes."""
     names = (NEW, OLD) if work.quick else (*HIS, *OTHERS)
     chosen = [line.workload for line in LINES if not work.quick or line.workload in QUICK]
     times: dict[str, dict[str, list[dict[str, float]]]] = {name: {policy: [] for policy in names} for name in chosen}
-    kernel = _kernel("um")
+    kernel = build.from_installed("um", kinds.parse("slabyard").kind)
     for workload, by_policy in times.items():
         for repetition in range(QUICK_BOOTS if work.quick else work.repetitions):
             for policy, samples in by_policy.items():
@@ -85,7 +81,7 @@ def _times(done: run.Run) -> dict[str, float]:
 
 def _counts(work: Work) -> dict[str, dict[str, Any]]:
     cost.check()
-    kernel = _kernel("x86_64")
+    kernel = build.from_installed("x86_64", kinds.parse("slabyard").kind)
     found: dict[str, dict[str, Any]] = {name: {} for name in COUNTED}
     for workload, by_policy in found.items():
         for policy in (NEW, OLD):

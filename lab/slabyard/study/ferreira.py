@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..base.table import show
+from ..kernels import sysbench
 from . import charts, ferreira_runs
 from .ferreira_runs import ALLOCATORS, THEIR_FILES_MB, THEIR_GIGABYTES, THEIR_WRITES
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
@@ -89,7 +90,7 @@ class Runs:
         return (
             f"Linux {self.data['kernel']} for x86-64 in QEMU's software emulation on {self.data['host_cpus']} processors, with "
             f"{', '.join(map(str, self.cpus))} CPUs and {ferreira_runs.MEMORY >> 20} MiB, for Linux 2.6.39 on eight cores with 24 GB; "
-            f"SLQB by slabyard's policy. {ferreira_runs.THREADS} threads and {ferreira_runs.FILES} files as theirs; "
+            f"SLQB by slabyard's policy. {ferreira_runs.THREADS} threads and {sysbench.FILES} files as theirs; "
             f"{scale['writes']:,} writes (1/{THEIR_WRITES // scale['writes']}), files of {ferreira_runs.FILES_MB} MiB in all "
             f"(1/{THEIR_FILES_MB // ferreira_runs.FILES_MB}), {scale['transferred_mb']:,} MiB transferred "
             f"(1/{THEIR_GIGABYTES * 1024 // scale['transferred_mb']}), {scale['repetitions']} of 5 repetitions. ext4 on a ram disk for "

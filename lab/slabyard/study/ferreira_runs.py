@@ -38,7 +38,7 @@ ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:
 SHORT = 16  # objects
 SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
 MODES = ("memory", "fileio")
-THREADS, FILES = 64, 128  # as theirs
+THREADS = 64  # as theirs
 TURN = 100  # instructions of a CPU before the next one's
 THEIR_WRITES, THEIR_GIGABYTES, THEIR_FILES_MB = 100_000, 100, 2048
 MEMORY = 256 << 20  # of a guest
@@ -88,10 +88,7 @@ def _memory(megabytes: int) -> str:
 
 
 def _fileio(writes: int, stage: str) -> str:
-    return (
-        f"sysbench fileio --rand-seed=1 --file-num={FILES} --file-total-size={FILES_MB}M --file-block-size=16K --file-test-mode=rndwr "
-        f"--threads={THREADS} --events={writes} --time=0 {stage}"
-    )
+    return sysbench.fileio("rndwr", THREADS, FILES_MB, writes, stage)
 
 
 def timed_job(scale: Scale) -> Job:
@@ -213,7 +210,7 @@ def _boots(work: Work) -> Data:
     of_kind: dict[str, build.Kernel] = {}
     for spec in specs.values():
         if spec.kind.name not in of_kind:
-            of_kind[spec.kind.name] = build.build(build.Request(source.find(None), "x86_64", spec.kind), work.progress)
+            of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
     work.progress.expect(len(specs) * (len(rounds) + 1 + len(scale.counted_on)) + 1)
 

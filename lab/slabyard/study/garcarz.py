@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from ..base.svg import Value, element, picture
+from ..base.svg import element
 from ..base.table import show
 from . import charts, garcarz_runs
 from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
@@ -544,24 +544,14 @@ def _ranked(rows: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> str:
     columns = (12, 330, 400, 470, 560, 630, 700)
     heads = ("", "his: best", "", "worst", "ours: best", "", "worst")
     lines = [heads, *((name, *paper, *ours) for name, paper, ours in rows)]
-    shapes: list[Markup] = [element("rect", {"width": "100%", "height": "100%", "fill": "#fff"})]
+    shapes: list[Markup] = []
     for place, line in enumerate(lines):
         y = 24 + 22 * place
         for x, text in zip(columns, line, strict=True):
             agrees = place and x >= columns[4] and text.rstrip("*") == line[columns.index(x) - 3].rstrip("*")
             shapes.append(element("text", {"x": x, "y": y, "font-weight": "bold" if not place or agrees else "normal"}, text))
         shapes.append(element("line", {"x1": 8, "x2": 752, "y1": y + 7, "y2": y + 7, "stroke": "#ccc"}))
-    size = 24 + 22 * len(lines)
-    head: dict[str, Value] = {
-        "viewBox": f"0 0 760 {size}",
-        "width": 760,
-        "role": "img",
-        "aria-label": "sorted allocators",
-        "font-size": 12,
-        "font-family": "system-ui, 'DejaVu Sans', sans-serif",
-        "fill": "#222",
-    }
-    return picture(head, shapes)
+    return charts.whole(shapes, 24 + 22 * len(lines), "sorted allocators")
 
 
 # ---- The warning: fragments and events ----------------------------------------------------------------------------------

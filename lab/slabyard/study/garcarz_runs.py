@@ -35,7 +35,7 @@ SYSTEMS = {"arm64": "arm64", "x86": "x86_64"}  # his names, and ours of the arch
 MODES = ("memory", "fileio")
 # arm64 as his: four cores, 2 GB, all of it below 4 GiB. x86: a quarter of his 12 GB; QEMU puts 2 GB below 4 GiB, the rest is zone Normal.
 HARDWARE = {"arm64": machine.Hardware(2 << 30, 4, accelerator="tcg"), "x86": machine.Hardware(3 << 30, 4, accelerator="tcg")}
-THREADS, FILES, FILES_MB = 8, 128, 32
+THREADS, FILES_MB = 8, 32
 THEIR_MB, THEIR_REQUESTS = 150 << 10, 10_000  # 150 GB; 156 MB are 10,000 requests of 16 KiB, sysbench's default
 USED_MEMORY, FILLING = 192 << 20, 2600  # bytes of memory, and files of 32 KiB that fill it
 SMALL_NORMAL_MB = (64, 128, 512)
@@ -91,10 +91,7 @@ rm /dev/shm/*[13579]"""
 
 
 def _fileio(requests: int, stage: str) -> str:
-    return (
-        f"sysbench fileio --rand-seed=1 --file-num={FILES} --file-total-size={FILES_MB}M --file-block-size=16K --file-test-mode=rndrw "
-        f"--threads={THREADS} --events={requests} --time=0 {stage}"
-    )
+    return sysbench.fileio("rndrw", THREADS, FILES_MB, requests, stage)
 
 
 def _workload(mode: str, scale: Scale, used: bool = False) -> Workload:
@@ -197,7 +194,7 @@ def _boot(plan: machine.Plan) -> Boot:
 
 def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
     spec, arch = kinds.parse(text), SYSTEMS[system]
-    kernel = build.build(build.Request(source.find(None), arch, spec.kind))
+    kernel = build.from_installed(arch, spec.kind)
     job = workloads.of(_workload(mode, chosen, used), arch)
     return machine.Plan(spec, kernel, dataclasses.replace(job, command=shlex.split(job.workload.command)), hardware or HARDWARE[system])
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..kernels import build, kinds, source, workloads
+from ..kernels import build, kinds, workloads
 from ..kernels import run as kernel_run
 from ..kernels.machine import Plan, default_hardware
 from ..replay.workload import Options, Workload
@@ -428,7 +428,7 @@ _LINE = re.compile(r"slabyard\.fill: (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 def in_kernel(text: str, progress: Progress) -> dict[str, list[list[int]]]:
     """Of a user-mode kernel that makes the calls itself (ports/linux/fill.c), by greatest size: calls so far, pages, bytes unused."""
     spec = kinds.parse(text)
-    kernel = build.build(build.Request(source.find(None), "um", spec.kind), progress)
+    kernel = build.from_installed("um", spec.kind, progress)
     asked = dataclasses.replace(spec, parameters=(*spec.parameters, "slabyard.fill=1"))
     done = kernel_run.once(Plan(asked, kernel, workloads.parse("boot"), default_hardware("um")))
     return points_of(text, done.texts.get("log", ""))

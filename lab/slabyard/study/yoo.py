@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..base.stacks import Stack
 from ..base.svg import Value
 from ..base.terminal import Progress
-from ..kernels import build, cost, flame, icicle, kinds, source, tools, workloads
+from ..kernels import build, cost, flame, icicle, kinds, tools, workloads
 from ..kernels.machine import Hardware, Plan
 from ..results import threads
 from . import charts
@@ -55,7 +55,7 @@ def check() -> None:
 def plan(text: str, cpus: int, messages: int, progress: Progress) -> Plan:
     """A boot of the kernel for an allocator, its functions out of line, that runs hackbench: 40 processes on sockets."""
     spec = kinds.parse(text)
-    kernel = build.build(build.Request(source.find(None), "x86_64", spec.kind, outlined=True), progress)
+    kernel = build.from_installed("x86_64", spec.kind, progress, outlined=True)
     return Plan(spec, kernel, workloads.parse(f"hackbench -g 1 -l {messages}"), Hardware(MEMORY, cpus, 1, "tcg"), timeout=900)
 
 

@@ -99,13 +99,13 @@ def _threads(run: Run, _content: bytes | None) -> records.Record:
 
 
 def _kernel(run: Run, _content: bytes | None) -> records.Record:
-    from ..kernels import build, kinds, machine, source, workloads
+    from ..kernels import build, kinds, machine, workloads
     from ..kernels import run as kernel
 
     arch = run.arch or "um"
     spec, default = kinds.parse(run.allocator), machine.default_hardware(arch)
     hardware = machine.Hardware(run.memory or default.memory, run.cpus or default.cpus, run.nodes or default.nodes)
-    built = build.build(build.Request(source.find(None), arch, spec.kind))
+    built = build.from_installed(arch, spec.kind)
     plan = machine.Plan(spec, built, workloads.parse(run.workload, arch), hardware)
     return kernel.record(plan, [kernel.once(plan)])
 
