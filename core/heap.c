@@ -268,8 +268,8 @@ static uint32_t alignment(const struct sy_cache_config *config)
 
 static bool possible(const struct sy_policy *policy, const struct sy_cache_config *config)
 {
-	return (!config->supplier || policy->takes_suppliers) && config->size && config->size <= SY_PAGE_SIZE << SY_MAX_ORDER && !(config->align & (config->align - 1)) &&
-	       config->align <= SY_PAGE_SIZE;
+	return (!config->supplier || policy->takes_suppliers) && config->size && config->size <= SY_PAGE_SIZE << SY_MAX_ORDER &&
+	       !(config->align & (config->align - 1)) && config->align <= SY_PAGE_SIZE;
 }
 
 static void copy_name(char *to, const char *from)

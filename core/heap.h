@@ -45,7 +45,6 @@ struct sy_heap {
 	void (*kfree_here)(void *object, struct sy_heap *);
 	void (*free_here)(void *object, struct sy_heap *);
 	const struct sy_policy *policy;
-	bool never_reclaims; /* as the policy's, or by the heap's tunables */
 	struct sy_pages *pages;
 	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
@@ -68,6 +67,7 @@ struct sy_heap {
 	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
+	bool never_reclaims; /* as the policy's, or by the heap's tunables */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */

@@ -159,7 +159,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		absorb(tree, above);
 		sy__starts_clear(chunk.starts, (uint32_t)(above - chunk.first));
 	}
-	if (sy__unlikely(end - number == chunk.units) && !sunos4->keep)
+	if (sy__unlikely(end - number == chunk.units) && !general->heap.never_reclaims)
 		sy__general_give(general, slot, chunk.page);
 	else
 		sy__tree_insert(tree, &tree->root, number, (uint32_t)(end - number));
@@ -282,7 +282,7 @@ static const char *check_free(const struct sy_heap *heap, const struct sy__tree 
 		return wrong;
 	if (sy__tree_units(tree, number) != units)
 		return "sunos4: a free block's size in the tree is not that in the map";
-	if (units == chunk->units && !((const struct sy__sunos4_heap *)(const void *)heap)->keep)
+	if (units == chunk->units && !heap->never_reclaims)
 		return "sunos4: a wholly free chunk was kept";
 	return check_child(heap, tree, number, sy__tree_at(&node->right), true);
 }
@@ -364,7 +364,7 @@ static bool sunos4_heap_init(struct sy_heap *heap)
 		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
 	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
 	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
-	sunos4->keep = heap->never_reclaims = heap->tunables[KEEP];
+	heap->never_reclaims = heap->tunables[KEEP];
 	sy__general_init(heap, &ops, (uint32_t)SY__UNIT);
 	return true;
 }

@@ -14,7 +14,6 @@ struct sy__sunos4_heap {
 	struct sy__tree trees[SY_MAX_NODES];
 	enum sy__sunos4_fit fit;
 	unsigned chunk_order;
-	bool keep; /* chunks that are wholly free */
 };
 
 /* walk.c. For walks and checks of trees that programs may have overwritten: whether a block number lies in the heap; whether the block

@@ -1,8 +1,8 @@
 /*
  * Uses memory, and frees some of it: fill FOLDER SPARE BYTES EACH
  *
- * Writes files of so many bytes until no more than SPARE bytes are free, and then removes every EACH-th. In a tmpfs, what is free then is in pieces of a file between the
- * pages of others, as in a system that has been up for long.
+ * Writes files of so many bytes until no more than SPARE bytes are free, and then removes every EACH-th. In a tmpfs, what is free then
+ * is in pieces of a file between the pages of others, as in a system that has been up for long.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 #!/bin/busybox sh
 # The guest's first program: makes the system usable, runs the job between two snapshots, hands out what was found, switches off.
 #
-# /slabyard/job defines OUT (a folder of the host, a disk, a serial line, or the console), TRACE (what is handed out besides: none, all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions
-# prepare, load and after. What is handed out is one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a
-# file, from its start; text has no zero byte, so the host knows where it ends: those that a workload prints are left out. Where the job
-# cannot be prepared there is no load, and what was said about it is handed out in stead of figures.
+# /slabyard/job defines OUT (a folder of the host, a disk, a serial line, or the console), TRACE (what is handed out besides: none,
+# all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions prepare, load and after. What is handed out is
+# one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a file, from its start; text has no
+# zero byte, so the host knows where it ends: those that a workload prints are left out. Where the job cannot be prepared there is no
+# load, and what was said about it is handed out instead of figures.
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/ TERM=dumb
 mount -t proc proc /proc
 mount -t sysfs sys /sys

@@ -36,7 +36,8 @@
  *
  * `symbols` has a line for each function, by address: the address in hexadecimal, and its role, or `-`. The first line stands for
  * what is below all others. `counts`, written when QEMU ends, has the operations, and a line for each function (its line in
- * `symbols`, from 0) and part: calls, instructions, first-level misses, last-level misses. Without an end mark there is no file. Of several pairs of marks the first counts.
+ * `symbols`, from 0) and part: calls, instructions, first-level misses, last-level misses. Without an end mark there is no file. Of
+ * several pairs of marks the first counts.
  * tree.h says what `stacks` and `turn` add. With `stacks` there are no caches, which nobody asks for then and which take most of the time.
  */
 #include "qemu.h"
