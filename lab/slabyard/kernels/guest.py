@@ -152,6 +152,12 @@ def _resource(name: str) -> bytes:
     return importlib.resources.files("slabyard.kernels").joinpath("guest_files", name).read_bytes()
 
 
+def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str]:
+    """A program for a job, and its command that uses memory up to `spare` bytes by files of `piece` bytes and removes every `each`th."""
+    program = compiled("use")
+    return program, f"mount -o remount,size=90% /dev/shm && {program} /dev/shm {spare} {piece} {each}"
+
+
 def compiled(name: str, arch: str = "um") -> Path:
     """A program of ours for guests, compiled where it is not there yet."""
     text = _resource(f"{name}.c")

@@ -10,7 +10,7 @@
 All tables and figures of the paper come out of these boots, so they are run once: by the first item that is asked for. The others take
 them from it, or from its record in the same folder.
 
-Memory is used before in this way: 32 KiB files of a tmpfs fill it, and every fourth one is removed (guest_files/fill.c). So what is
+Memory is used before in this way: 32 KiB files of a tmpfs fill it, and every fourth one is removed (guest_files/use.c). So what is
 free is in pieces between movable pages, and a slab's pages soon have to be taken from those. What stays of these files is not counted as
 the kernel's memory. The files of fileio lie on ext4 on a ram disk, all of whose memory is taken before that.
 """
@@ -95,9 +95,8 @@ def timed_job(scale: Scale) -> Job:
     """Both modes, one after the other, with what /proc/meminfo says before and after each."""
     stages = [f"{_fileio(scale.writes, stage)} || exit" for stage in ("prepare", "run", "cleanup")]
     script = "\n".join((_AT, "cd /mnt", "at begin", f"{_memory(scale.transferred_mb)} || exit", "at memory", *stages, "at fileio"))
-    fill = guest.compiled("fill")
-    used = f"mount -o remount,size=90% /dev/shm && {fill} /dev/shm {SPARE} {PIECE} {EACH}"
-    return _job("sysbench", ["sh", "-c", script], f"{_DISK} && {used}", fill)
+    program, use = guest.used_memory(SPARE, PIECE, EACH)
+    return _job("sysbench", ["sh", "-c", script], f"{_DISK} && {use}", program)
 
 
 def counted_job(mode: str, scale: Scale) -> Job:

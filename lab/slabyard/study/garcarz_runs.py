@@ -14,13 +14,12 @@ first item that needs it; the others take it from there, or from that item's rec
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..kernels import build, cost, kinds, machine, run, source, sysbench, tools, workloads
+from ..kernels import build, cost, guest, kinds, machine, run, source, sysbench, tools, workloads
 from ..kernels.workloads import Workload
 from ..trace import snapshots
 from .work import Work
@@ -37,7 +36,8 @@ MODES = ("memory", "fileio")
 HARDWARE = {"arm64": machine.Hardware(2 << 30, 4, accelerator="tcg"), "x86": machine.Hardware(3 << 30, 4, accelerator="tcg")}
 THREADS, FILES_MB = 8, 32
 THEIR_MB, THEIR_REQUESTS = 150 << 10, 10_000  # 150 GB; 156 MB are 10,000 requests of 16 KiB, sysbench's default
-USED_MEMORY, FILLING = 192 << 20, 2600  # bytes of memory, and files of 32 KiB that fill it
+USED_MEMORY = 192 << 20  # bytes, of a guest whose memory is used before
+SPARE, PIECE, EACH = 64 << 20, 32 << 10, 2  # of that: bytes left free, bytes of a file, every which is removed
 SMALL_NORMAL_MB = (64, 128, 512)
 
 
@@ -80,27 +80,18 @@ def check(*systems: str) -> None:
 # ---- In the guest --------------------------------------------------------------------------------------------------
 
 _DISK = "mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt && cd /mnt"
-_USED = f"""
-mount -o remount,size=90% /dev/shm
-block=0123456789abcdef
-while [ ${{#block}} -lt 32768 ]; do block=$block$block; done
-block=${{block#?}}
-file=0
-while [ $file -lt {FILLING} ]; do echo "$block" >/dev/shm/$file || break; file=$((file + 1)); done
-rm /dev/shm/*[13579]"""
 
 
 def _fileio(requests: int, stage: str) -> str:
     return sysbench.fileio("rndrw", THREADS, FILES_MB, requests, stage)
 
 
-def _workload(mode: str, scale: Scale, used: bool = False) -> Workload:
+def _workload(mode: str, scale: Scale) -> Workload:
     """The run stage alone is measured; files are made before it, as in his script."""
     if mode == "memory":
         command = f"sysbench memory --threads={THREADS} --memory-total-size={scale.moved_mb}M --time=0 run"
         return Workload(mode, mode, command, (tools.SYSBENCH,))
     prepare = f"{_DISK} && {_fileio(scale.requests, 'prepare')}"
-    prepare = f"{{ {_USED}\n}}; {prepare}" if used else prepare
     return Workload(mode, mode, _fileio(scale.requests, "run"), (tools.SYSBENCH,), prepare, after="cd / && umount /mnt")
 
 
@@ -195,8 +186,12 @@ def _boot(plan: machine.Plan) -> Boot:
 def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
     spec, arch = kinds.parse(text), SYSTEMS[system]
     kernel = build.from_installed(arch, spec.kind)
-    job = workloads.of(_workload(mode, chosen, used), arch)
-    return machine.Plan(spec, kernel, dataclasses.replace(job, command=shlex.split(job.workload.command)), hardware or HARDWARE[system])
+    job = workloads.of(_workload(mode, chosen), arch)
+    if used:
+        program, use = guest.used_memory(SPARE, PIECE, EACH)
+        prepared = dataclasses.replace(job.workload, prepare=f"{use} && {job.workload.prepare}")
+        job = dataclasses.replace(job, workload=prepared, programs=[*job.programs, program])
+    return machine.Plan(spec, kernel, job, hardware or HARDWARE[system])
 
 
 def _shared(work: Work, name: str, measure: Callable[[], Any]) -> Any:

@@ -1,5 +1,5 @@
 /*
- * Uses memory, and frees some of it: fill FOLDER SPARE BYTES EACH
+ * Uses memory, and frees some of it: use FOLDER SPARE BYTES EACH
  *
  * Writes files of so many bytes until no more than SPARE bytes are free, and then removes every EACH-th. In a tmpfs, what is free then
  * is in pieces of a file between the pages of others, as in a system that has been up for long.
@@ -28,7 +28,7 @@ static unsigned long long free_memory(void)
 int main(int argc, char **argv)
 {
 	if (argc != 5) {
-		fprintf(stderr, "usage: fill FOLDER SPARE BYTES EACH\n");
+		fprintf(stderr, "usage: use FOLDER SPARE BYTES EACH\n");
 		return 2;
 	}
 	unsigned long long spare = strtoull(argv[2], NULL, 10);
