@@ -45,7 +45,7 @@ LAYERS = (
     Layer("the lab's verbs", "Python", LAB, (
         Room("lab/slabyard/command", ("options, one", "file a group")), Room("lab/slabyard/diff", ("what changed,", "regressions")),
         Room("lab/slabyard/tune", ("settings of an", "allocator")), Room("lab/slabyard/sweep", ("matrices of runs,", "may be killed")),
-        Room("lab/slabyard/study", ("the papers,", "made again")),
+        Room("lab/slabyard/study", ("the papers,", "reproduced")),
         Room("lab/slabyard/kernels", ("build and boot", "Linux")),
     )),
     Layer("the lab", "what a trace goes through", LAB, (

@@ -15,8 +15,8 @@
  *   share       of the allocator in the threads' time: the sampled operations' mean, less the clock's own time, times the number of
  *               all operations, by the CPU time less what the sampling took. In a sample of LONG_NS and more the thread waited for
  *               a lock of ours, or the system had taken the processor away. A wait counts for the allocator, and for the threads'
- *               time as well, because CPU time does not count a thread that sleeps. All else that is so long is left out of both;
- *               of mallocs that is their waits too.
+ *               time as well, because CPU time does not count a thread that sleeps. Any other sample that long is left out of
+ *               both; for a malloc that includes its waits.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"

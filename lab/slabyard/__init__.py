@@ -17,7 +17,7 @@ The package starts programs and reads their JSON; it never links the core. What 
     report     records for people: tables, the HTML page, drawings
     kernels    real kernels as another source of records
     sweep      a matrix of all these runs, by many processes or machines, that may be killed and goes on
-    study      the experiments of five papers, made again, with what holds of them
+    study      the experiments of five papers, reproduced, with what holds of them
     command    the command line: verbs, options, exit statuses
 
 Imports go one way: a package may import those above it in this list, and none below. The one that stands against the flow is `trace`

@@ -2,8 +2,8 @@
 
 Loading the program takes a moment, in which a signal finds nothing to tidy up: it ends us at once, with the line and the status that
 main gives it later. Once main is done all is said and written, and a signal changes neither. Threads are waited for and exit functions
-called, as ever; then the process ends, without taking Python down. A thread of pyarrow that holds a Python object may wake while
-Python goes, and then aborts the process (terminate called without an active exception), whose status would no longer be ours.
+called; then the process ends without finalizing the interpreter. A thread of pyarrow that holds a Python object may wake during the
+finalization and abort the process (terminate called without an active exception), whose status would no longer be ours.
 
 pyarrow loads pandas, where that is installed, at the first array that it makes, which takes a second, and a signal that comes in that
 second is lost: it becomes an exception that pyarrow ignores. The command has no use for pandas, so it is kept out of its process
@@ -29,7 +29,7 @@ def main() -> NoReturn:
 
 
 def _end(status: list[int]) -> None:
-    """What is left of Python's end is left out; without a status there was an exception, which Python tells of."""
+    """Ends the process, unless there was an exception in place of a status, which Python tells of."""
     if not status:
         return
     for stream in (sys.stdout, sys.stderr):

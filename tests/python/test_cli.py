@@ -447,8 +447,8 @@ def test_a_package_that_is_missing(package: str, form: str) -> None:
     assert package in complaint(done, 4) and "pip install ." in done.stderr
 
 
-def test_the_command_ends_without_taking_python_down() -> None:
-    """In which a thread of pyarrow may abort the process; here an exit function does."""
+def test_the_command_ends_without_finalizing_the_interpreter() -> None:
+    """In the finalization a thread of pyarrow may abort the process; here an exit function does."""
     script = "import atexit, os; atexit.register(os.abort); from slabyard.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "slub" in done.stdout and not done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
-from slabyard.study import bonwick_memory, bonwick_systems, remade
+from slabyard.study import bonwick_memory, bonwick_systems, variants
 from slabyard.study.model import HOLDS, IN_PART, NOT
 from slabyard.study.work import Work
 
@@ -52,26 +52,26 @@ def test_scripts_per_minute() -> None:
 
 
 def test_variants_of_a_recording() -> None:
-    recording = remade.read(bonwick_memory.RECORDING)
+    recording = variants.read(bonwick_memory.RECORDING)
     marks = list(recording.marks())
     assert marks[:4] == ["before", "spike", "find", "kenbus"]
-    half = remade.thinned(recording, "before", "spike", 0.5)
+    half = variants.thinned(recording, "before", "spike", 0.5)
 
-    def inside(one: remade.Recording) -> int:
+    def inside(one: variants.Recording) -> int:
         return one.marks()["spike"] - one.marks()["before"]
 
     assert 0.45 < inside(half) / inside(recording) < 0.65
-    assert (remade.general(recording).cache == remade.NO_CACHE).all()
-    small = remade.resized(recording, 0.5)
+    assert (variants.general(recording).cache == variants.NO_CACHE).all()
+    small = variants.resized(recording, 0.5)
     asked, large = recording.allocates, recording.size > 2048
     assert (small.size[asked] <= recording.size[asked] + 3).all() and (small.size[large] == recording.size[large]).all()
-    spike = remade.piece(recording, "before", "spike")
-    twice = remade.stitched([("spike", 0, spike), ("spike", 10**12, spike), ("end", 2 * 10**12, None)])
+    spike = variants.piece(recording, "before", "spike")
+    twice = variants.stitched([("spike", 0, spike), ("spike", 10**12, spike), ("end", 2 * 10**12, None)])
     left = len(spike.time[spike.allocates]) - len(spike.time[spike.frees])
     allocated, freed = int(twice.allocates.sum()), int(twice.frees.sum())
     assert allocated - freed == left and (np.diff(twice.time) >= 0).all() and list(twice.marks()) == ["end"]
     plan = [("boot", 0, spike), *(("spike", turn, spike) for turn in range(1, 6)), ("end", 10**12, None)]
-    varied = remade.stitched(plan, np.random.default_rng(1))
+    varied = variants.stitched(plan, np.random.default_rng(1))
     allocated, freed = int(varied.allocates.sum()), int(varied.frees.sum())
     assert 2 * left < allocated - freed < 4 * left  # the first, the last, and half of what was there before it
 

@@ -1,4 +1,4 @@
-"""`slabyard study`: the papers' tables and figures, made again."""
+"""`slabyard study`: the papers' tables and figures, reproduced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add(parent: Any) -> None:
     verb = add_verb(
-        parent, "study", "the papers' tables and figures, made again beside theirs", _study,
+        parent, "study", "reproduce the papers' tables and figures", _study,
         "slabyard study --list\n  slabyard study bonwick\n  slabyard study bonwick speed --quick\n"
         "  slabyard study all --quick --report study.html\n  slabyard study all --recorded --format md",
         "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was.",

@@ -1,1 +1,1 @@
-"""The papers' experiments, made again: each table and figure by one command, its figures beside ours."""
+"""The papers' experiments, reproduced: each table and figure by one command, its figures beside ours."""

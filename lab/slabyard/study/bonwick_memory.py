@@ -5,7 +5,7 @@ the boot and after each load: recordings/timesharing.parquet, made by
 
     slabyard kernel run --allocator slabyard:slob --workload spike+find+kenbus+desk --memory 1G --trace-buffer 384M --trace T.parquet
 
-and stripped of its pages (remade.py). It is replayed under each allocator, as his machine was: short of memory all along, so that heaps
+and stripped of its pages (variants.py). It is replayed under each allocator, as his machine was: short of memory all along, so that heaps
 are asked for it again and again, and slower than ours, so that fifteen seconds are less than a step. Each of these conditions is then
 taken away, and others are added, one by one. The waste is 1 - bytes asked for / bytes held, the allocator's own data included.
 """
@@ -27,9 +27,9 @@ import numpy as np
 from ..base.errors import UserError
 from ..kernels import build, kinds, machine, run, tools, workloads
 from ..replay.workload import Options, Workload
-from . import charts, remade
+from . import charts, variants
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
-from .remade import Recording
+from .variants import Recording
 from .work import Work
 
 RECORDING = Path(__file__).parent / "recordings" / "timesharing.parquet"
@@ -64,12 +64,12 @@ class Condition:
 
 
 def _slow(recording: Recording) -> Recording:
-    return remade.stretched(recording, SLOWER)
+    return variants.stretched(recording, SLOWER)
 
 
 def _fewer(recording: Recording) -> Recording:
     """With as many of the spike's objects as make 4.4BSD, which gives nothing back, grow as in the paper."""
-    return remade.thinned(recording, "before", "spike", SHARE_OF_SPIKE)
+    return variants.thinned(recording, "before", "spike", SHARE_OF_SPIKE)
 
 
 def _lower(recording: Recording) -> Recording:
@@ -93,8 +93,8 @@ CONDITIONS: Mapping[str, Condition] = {
         Condition(LOWER, _lower),
         Condition("a spike as high as his, an arena that gives nothing back", _lower, specs={"sunos4": "sunos4:keep=on"}),
         Condition(SLAB_ALONE, _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
-        Condition("objects of a 32-bit machine", lambda recording: _slow(remade.resized(recording, 0.6))),
-        Condition("no caches: all by size alone", lambda recording: _slow(remade.general(recording))),
+        Condition("objects of a 32-bit machine", lambda recording: _slow(variants.resized(recording, 0.6))),
+        Condition("no caches: all by size alone", lambda recording: _slow(variants.general(recording))),
     )
 }
 
@@ -150,7 +150,7 @@ def waste(mark: Mapping[str, int]) -> float:
 
 def measure_fragmentation(work: Work) -> Data:
     """The recording under all conditions."""
-    recording = remade.read(RECORDING)
+    recording = variants.read(RECORDING)
     found = {}
     for title, condition in CONDITIONS.items():
         names = [*HIS, *OTHERS] if title == HIS_MACHINE else [*HIS]
@@ -303,9 +303,9 @@ def week(recording: Recording, days: int, bursts: bool = False, varied: bool = F
     """
     draw = np.random.default_rng(SEED)
     parts = {
-        "boot": remade.piece(recording, None, "before"), "spike": remade.piece(_fewer(recording), "before", "spike"),
-        "find": remade.piece(recording, "spike", "find"), "kenbus": remade.piece(recording, "find", "kenbus"),
-        "desk": remade.piece(recording, "kenbus", "desk"),
+        "boot": variants.piece(recording, None, "before"), "spike": variants.piece(_fewer(recording), "before", "spike"),
+        "find": variants.piece(recording, "spike", "find"), "kenbus": variants.piece(recording, "find", "kenbus"),
+        "desk": variants.piece(recording, "kenbus", "desk"),
     }  # fmt: skip
     plan: list[tuple[str, int]] = [("boot", 0)]
     for day in range(days):
@@ -315,13 +315,13 @@ def week(recording: Recording, days: int, bursts: bool = False, varied: bool = F
         plan += [(name, int((24 * day + hour) * HOUR)) for name, hour in hours]
         plan.append((f"day {day + 1}", 24 * (day + 1) * HOUR))
     pieces = [(name, begin, parts.get(name)) for name, begin in sorted(plan, key=lambda one: one[1])]
-    return remade.stitched(pieces, draw if varied else None)
+    return variants.stitched(pieces, draw if varied else None)
 
 
 def measure_week(work: Work) -> Data:
     """The week under each allocator, and under other conditions."""
     days = 2 if work.quick else DAYS
-    source = remade.read(RECORDING)
+    source = variants.read(RECORDING)
     light, bursts = week(source, days), week(source, days, bursts=True)
     all_of_them, his = {name: name for name in (*HIS, *OTHERS)}, {name: name for name in HIS}
     kept = {**his, "sunos4": "sunos4:keep=on"}
