@@ -19,7 +19,7 @@
  *
  * --fill: COUNT objects are allocated, then freed in the order of allocation, in reverse, or shuffled: once unwatched, then
  * watched. A step takes microseconds, so only every eleventh call is watched. Eleven divides no usual number of objects in a
- * slab or an array, nor of calls from one look at the clock to the next (core/here.h). So calls that fill or empty a slab, or
+ * slab or an array, nor of calls from one look at the clock to the next (core/this_slot.h). So calls that fill or empty a slab, or
  * look at the clock, are watched as often as they occur. Printed are the means of both functions and their sum. With --foreign
  * another thread allocates the objects, unwatched, and then waits; the watched thread only frees.
  *

@@ -29,7 +29,7 @@
  */
 #include "deferred.h"
 #include "geometry.h"
-#include "here.h"
+#include "this_slot.h"
 #include "backend/large.h"
 #include "backend/slot_areas.h"
 #include "list.h"
@@ -124,7 +124,7 @@ static struct sy_heap *take_header(struct sy_heap *draft)
 	sy__list_init(&heap->link);
 	sy__metadata_init(heap);
 	heap->slot_areas_lock = (sy__lock_t)SY__LOCK_INIT;
-	sy__here_heap(heap);
+	sy__this_slot_heap(heap);
 	return heap;
 }
 
@@ -224,7 +224,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 		tear_down(heap);
 		return NULL;
 	}
-	if (heap->threads && !sy__here_attach(heap)) {
+	if (heap->threads && !sy__this_slot_attach(heap)) {
 		heap->threads = heap->concurrent = false;
 		end_heap(heap);
 		return NULL;
@@ -241,7 +241,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	if (threads && !sy__claim_enter(&slot)) /* which also drops the notes that threads have of its objects */
 		return false;
 	if (threads)
-		sy__here_detach(heap);
+		sy__this_slot_detach(heap);
 	heap->threads = heap->concurrent = false; /* from now on the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
 	end_heap(heap);
@@ -312,7 +312,7 @@ static struct sy_cache *make_cache(const struct sy_cache *wanted)
 	if (!cache)
 		return NULL;
 	*cache = *wanted;
-	sy__here_cache(cache);
+	sy__this_slot_cache(cache);
 	if (!policy->cache_init(cache)) {
 		sy__metadata_give(heap, cache, policy->cache_bytes);
 		return NULL;
@@ -530,7 +530,7 @@ size_t sy_usable_size(struct sy_heap *heap, const void *object)
 
 	if (!heap->threads)
 		return heap->policy->usable_size(heap, object);
-	if (sy__call_begin() != SY__DUMMY_HERE) {
+	if (sy__call_begin() != SY__DUMMY_OFFSET) {
 		bytes = heap->policy->usable_size(heap, object);
 		sy__call_end();
 		return bytes;

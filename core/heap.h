@@ -39,17 +39,17 @@ struct sy__heap_hooks {
 };
 
 struct sy_heap {
-	/* Where sy_malloc, malloc, sy_mfree and free jump to: functions of policy->here, or the generic entries. */
-	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *);
-	void *(*malloc_here)(size_t size, struct sy_heap *);
-	void (*kfree_here)(void *object, struct sy_heap *);
-	void (*free_here)(void *object, struct sy_heap *);
+	/* Where sy_malloc, malloc, sy_mfree and free jump to: functions of policy->this_slot, or the generic entries. */
+	void *(*kmalloc_this_slot)(size_t size, unsigned flags, struct sy_heap *);
+	void *(*malloc_this_slot)(size_t size, struct sy_heap *);
+	void (*kfree_this_slot)(void *object, struct sy_heap *);
+	void (*free_this_slot)(void *object, struct sy_heap *);
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
 	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
-	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/here.h */
+	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/this_slot.h */
 	bool concurrent; /* several CPUs use slots at once, in a heap of threads or in a kernel: a caller may touch another slot's
 	                  * state only if sy__slot_mine says so */
 	unsigned tick_slot; /* the slot that is visited at tick_due, see visits.c; same lock */
@@ -73,7 +73,7 @@ struct sy_heap {
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
 	sy__lock_t making; /* serialises creation and destruction of caches in heaps of threads */
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
-	struct sy_list threads_link; /* in the list of heaps of threads, see here.c */
+	struct sy_list threads_link; /* in the list of heaps of threads, see this_slot.c */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read by anyone */
@@ -95,9 +95,9 @@ struct sy_heap {
 };
 
 struct sy_cache {
-	/* Where sy_alloc and sy_free jump to: functions of policy->here, or the generic entries, or what cache_init chooses. */
-	void *(*alloc_here)(struct sy_cache *, unsigned flags);
-	void (*free_here)(struct sy_cache *, void *object);
+	/* Where sy_alloc and sy_free jump to: functions of policy->this_slot, or the generic entries, or what cache_init chooses. */
+	void *(*alloc_this_slot)(struct sy_cache *, unsigned flags);
+	void (*free_this_slot)(struct sy_cache *, void *object);
 	const struct sy_policy *policy; /* = heap->policy; saves the fast path a load */
 	struct sy_heap *heap;
 	char name[SY_NAME_BYTES];

@@ -18,14 +18,14 @@
  *                                  with 32-bit words only
  *   sy__call_begin()               begins a fast call on the caller's own slot. Returns where the slot's state is, as a distance
  *                                  in bytes from a cache's state of slot 0: slot * SY_SLOT_STRIDE (ptrdiff_t), or the dummy
- *                                  slot's, SY__DUMMY_HERE. Nobody else touches the slot's state until
+ *                                  slot's, SY__DUMMY_OFFSET. Nobody else touches the slot's state until
  *   sy__call_end()                 ends the call. Neither takes a lock, writes shared memory, or costs more than a few
  *                                  instructions. Calls don't nest.
  *   sy__call_note(object, state)   in a fast call on a real slot: notes an object, with the slot's state that it came from. The
  *                                  note lasts until the next one, or until a slow call or a claim may change the slot
  *   sy__call_begin_with(object)    begins a fast call. True: this object is noted, and sy__call_from() returns the state noted
  *                                  with it, which the caller may use. False:
- *   sy__call_here()                returns where the slot is, as sy__call_begin() does
+ *   sy__call_slot_offset()                returns where the slot is, as sy__call_begin() does
  *   sy__call_enter(&slot)          begins a slow call, also in place of a fast call that got the dummy slot: waits until the
  *                                  caller has a real slot. The caller may block; sy__call_begin returns the dummy slot
  *                                  meanwhile. False: the caller is in a slow call already (a constructor that calls back),

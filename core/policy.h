@@ -1,5 +1,5 @@
 /*
- * The policy contract: struct sy_policy, the two optional sets of fast paths beside it (struct sy_here, struct sy_quick), and a
+ * The policy contract: struct sy_policy, the two optional sets of fast paths beside it (struct sy_this_slot, struct sy_quick), and a
  * policy's state in the first page of a slab. Requests, cache options and tunables are public (slabyard.h). page_interface.h has
  * pages as policies see them. A policy's heap and cache structures begin with those of heap.h.
  *
@@ -36,14 +36,14 @@ struct sy_page;
 /*
  * The functions without slots: like their namesakes in struct sy_policy, on the slot of the calling thread or CPU. Each begins and
  * ends the call itself (sy__call_begin and sy__call_end of platform.h). A fast path that misses jumps to the generic entry of the
- * same name (core/here.h), which resolves the dummy slot and calls the policy's function with slots. As there, sizes may be 0 and
+ * same name (core/this_slot.h), which resolves the dummy slot and calls the policy's function with slots. As there, sizes may be 0 and
  * objects are never NULL.
  *
  * The dummy slot. In front of slot 0, a cache's per-slot state (core/backend/slot_areas.h) has one more, the dummy's. It is always
  * empty: no free list, no active slab, no room. A thread without a slot, or whose slot is claimed, runs on the dummy and so
  * misses; fast paths need no other check for these cases. Nobody writes to the dummy's state.
  */
-struct sy_here {
+struct sy_this_slot {
 	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
 	void (*cache_free)(struct sy_cache *, void *object);
 	/* The heap comes last: malloc adds it to its caller's arguments, and so need not move them to other registers. */
@@ -121,7 +121,7 @@ struct sy_policy {
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* free bytes in slabs; NULL: slab bytes minus objects in use */
-	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
+	const struct sy_this_slot *this_slot; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
 	const struct sy_quick *quick; /* fast paths that may be interrupted; NULL: there are none */
 	bool serves_classes;  /* kmalloc uses the size classes of core/kmalloc.h */
 	void (*walk)(struct sy__walk *, struct sy_page *); /* shows what is in the slab of this first page; see walk.h */

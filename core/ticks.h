@@ -1,4 +1,4 @@
-/* When slow calls look at the clock: each SY__TICK_CALLS-th of a thread. here.c says what they do then. */
+/* When slow calls look at the clock: each SY__TICK_CALLS-th of a thread. this_slot.c says what they do then. */
 #ifndef SY_TICKS_H
 #define SY_TICKS_H
 

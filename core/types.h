@@ -9,7 +9,7 @@
  *   slab, object      pages carved into objects; what the client holds.
  *   CPU slot          the owner of per-CPU state, 0 to sy_heap.slots - 1: a logical CPU in a replay, a thread in a
  *                     program, a CPU in a kernel. A caller passes the slot that it runs on, or calls a function without
- *                     slots ("here"), which runs on the calling thread's.
+ *                     slots, which runs on the calling thread's ("this slot").
  *   pretrace page     in use since before the trace began, by an owner that nobody recorded.
  *
  * Memory accounting is exact. Every page of the reserved range is ungrown, free, in a slab, in a large allocation, in metadata or
@@ -17,7 +17,7 @@
  *
  * Lock order. A lock may be taken only while holding locks that stand above it:
  *
- *   0. heaps of threads       the list of them (core/here.c); sy_heap.making: creation and destruction of caches
+ *   0. heaps of threads       the list of them (core/this_slot.c); sy_heap.making: creation and destruction of caches
  *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue

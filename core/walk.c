@@ -22,7 +22,7 @@
  */
 #include "walk.h"
 
-#include "here.h"
+#include "this_slot.h"
 #include "list.h"
 #include "page_interface.h"
 

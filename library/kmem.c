@@ -43,7 +43,7 @@
 
 static void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap *);
 
-static struct sy_heap unopened = { .kmalloc_here = open_and_kmalloc };
+static struct sy_heap unopened = { .kmalloc_this_slot = open_and_kmalloc };
 static struct sy_heap *heap = &unopened;
 
 /* The acquire pairs with the opener's release. */
@@ -61,12 +61,12 @@ static inline struct sy_cache *cache_of(struct kmem_cache *cache)
 
 void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags)
 {
-	return cache_of(cache)->alloc_here(cache_of(cache), flags);
+	return cache_of(cache)->alloc_this_slot(cache_of(cache), flags);
 }
 
 void kmem_cache_free(struct kmem_cache *cache, void *object)
 {
-	cache_of(cache)->free_here(cache_of(cache), object);
+	cache_of(cache)->free_this_slot(cache_of(cache), object);
 }
 
 void *kmalloc(size_t size, gfp_t flags)
@@ -75,7 +75,7 @@ void *kmalloc(size_t size, gfp_t flags)
 
 	if (sy__unlikely(!size))
 		return ZERO_SIZE_PTR;
-	return now->kmalloc_here(size, flags, now);
+	return now->kmalloc_this_slot(size, flags, now);
 }
 
 void kfree(const void *object)
@@ -83,7 +83,7 @@ void kfree(const void *object)
 	struct sy_heap *now = current();
 
 	if (sy__likely(!ZERO_OR_NULL_PTR(object)))
-		now->kfree_here((void *)(uintptr_t)object, now);
+		now->kfree_this_slot((void *)(uintptr_t)object, now);
 }
 
 /* ---- No memory -------------------------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ static SY__COLD void *refused(size_t size, unsigned flags, struct sy_heap *now)
 		return NULL;
 	while (!object && may_try_again(flags, &waits)) {
 		retrying = true;
-		object = now->kmalloc_here(size, flags, now);
+		object = now->kmalloc_this_slot(size, flags, now);
 		retrying = false;
 	}
 	return object;
@@ -143,7 +143,7 @@ static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
 
 	while (!retrying && !object && may_try_again(flags, &waits)) {
 		retrying = true;
-		object = cache->alloc_here(cache, flags);
+		object = cache->alloc_this_slot(cache, flags);
 		retrying = false;
 	}
 	return object;
@@ -191,7 +191,7 @@ static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap 
 	struct sy_heap *opened = sy_kmem_heap();
 
 	(void)stand_in;
-	return opened ? opened->kmalloc_here(size, flags, opened) : NULL;
+	return opened ? opened->kmalloc_this_slot(size, flags, opened) : NULL;
 }
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include "core/deferred.h"
 #include "core/backend/place.h"
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/list.h"
 #include "core/page_interface.h"
 

@@ -83,7 +83,7 @@ void *sy__wait_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 		return NULL;
 	begin(&wait, heap);
 	while (!object && pause_a_moment(&wait))
-		object = heap->kmalloc_here(size, flags & ~(unsigned)SY_KM_SLEEP, heap);
+		object = heap->kmalloc_this_slot(size, flags & ~(unsigned)SY_KM_SLEEP, heap);
 	end(&wait);
 	return object;
 }
@@ -97,7 +97,7 @@ void *sy__wait_cache_alloc(struct sy_cache *cache, unsigned flags)
 		return NULL;
 	begin(&wait, cache->heap);
 	while (!object && pause_a_moment(&wait))
-		object = cache->alloc_here(cache, flags & ~(unsigned)SY_KM_SLEEP);
+		object = cache->alloc_this_slot(cache, flags & ~(unsigned)SY_KM_SLEEP);
 	end(&wait);
 	return object;
 }

@@ -101,7 +101,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = sy__process_setting("SLABYARD_STATS");
 
-	ready = (struct service){ .heap = heap, .malloc = heap->malloc_here, .free = heap->free_here };
+	ready = (struct service){ .heap = heap, .malloc = heap->malloc_this_slot, .free = heap->free_this_slot };
 	heap->on_failure = refused;
 	heap->on_foreign_free = foreign;
 	heap->on_tick = passes;
@@ -288,7 +288,7 @@ void *sy__allocate_aligned(size_t align, size_t size)
 		return sy__allocate(size ? (size + align - 1) & ~(align - 1) : align);
 	object = align <= MOST_ALIGNED ? sy_malloc(sy__service.heap, aligned_request(align, size), 0) : NULL;
 	if ((uintptr_t)object & (align - 1)) {
-		sy__service.heap->free_here(object, sy__service.heap);
+		sy__service.heap->free_this_slot(object, sy__service.heap);
 		object = NULL;
 	}
 	if (!object && (align > SY_PAGE_SIZE || size >= ALWAYS_HEAP))

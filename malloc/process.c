@@ -36,7 +36,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/page_interface.h"
 #include "library/spec.h"
 

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/backend/large.h"
 #include "core/list.h"
 

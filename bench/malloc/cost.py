@@ -32,7 +32,7 @@ KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
 INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc"), "malloc": (MALLOC, "malloc")}
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
 PARTS = {
-    "interface": r"library/|malloc/|core/kmalloc|core/here\.\S+ sy__here_(?!leave)",
+    "interface": r"library/|malloc/|core/kmalloc|core/here\.\S+ sy__this_slot_(?!leave)",
     "call": r"\S+ sy__call_|core/platform/threads|core/here",
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",

@@ -22,7 +22,7 @@
  * decay_ns / FAST already while more than FAST_PAGES are free and backed, and FAST_SHARE times what is held. Once begun, fast
  * decay goes on down to FAST_LEAST_PAGES and 1/FAST_LEAST_SHARE of what is held. That figure includes descriptors: a few
  * scattered pages keep many of them. Fast decay is a bet; a program that refaults after it MOST_LOST_BETS times gets no more.
- * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/here.c).
+ * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/this_slot.c).
  *
  * Limits. A visit returns at most PAGES_AT_ONCE pages, so that no caller waits for long. Blocks below LARGE_ORDER go last, at
  * most SMALL_BATCHES batches in a visit, as each costs a system call for little memory. But they do go: where the survivors

@@ -56,7 +56,7 @@ static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned ord
 /* ---- Cached runs -------------------------------------------------------------------------------------------------- */
 
 /* In a call of the slot that owns the counter. Relaxed: anyone may read it, and it orders nothing. */
-static inline void count_here(struct sy__run_cache *own, size_t bytes)
+static inline void count_in_slot(struct sy__run_cache *own, size_t bytes)
 {
 	__atomic_store_n(&own->live, own->live + bytes, __ATOMIC_RELAXED);
 }
@@ -70,7 +70,7 @@ void *sy__large_alloc_cached(struct sy_heap *heap, struct sy__run_cache *own, si
 	page = sy__run_cache_take(heap, own, pages_kept(heap, size, sy__order_of(size)));
 	if (sy__unlikely(!page))
 		return NULL;
-	count_here(own, size);
+	count_in_slot(own, size);
 	sy__page_set_bytes(page, size);
 	return heap->run_cache_memory + ((size_t)(page - heap->run_cache_table) << SY_PAGE_SHIFT);
 }
@@ -83,7 +83,7 @@ static inline bool is_cached(const struct sy_page *head)
 
 static inline void cache_run(struct sy_heap *heap, struct sy__run_cache *own, unsigned place, struct sy_page *head)
 {
-	count_here(own, (size_t)0 - (size_t)sy__page_bytes(head));
+	count_in_slot(own, (size_t)0 - (size_t)sy__page_bytes(head));
 	sy__page_set_bytes(head, 0);
 	sy__run_cache_put(heap, own, place, head, run_pages(head));
 }
@@ -106,7 +106,7 @@ bool sy__large_free_cached(struct sy_heap *heap, struct sy__run_cache *own, stru
 static void count(struct sy_heap *heap, unsigned slot, size_t bytes)
 {
 	if (heap->run_cache && slot)
-		count_here(sy__run_cache_of(heap, slot), bytes);
+		count_in_slot(sy__run_cache_of(heap, slot), bytes);
 	else if (heap->run_cache)
 		__atomic_fetch_add(&sy__run_cache_of(heap, slot)->live, bytes, __ATOMIC_RELAXED);
 	else

@@ -21,7 +21,7 @@
  * Retained empty slabs. A policy's slots may retain empty slabs for a size that needs them again and again. Before the heap grows,
  * those of the requesting slot go back too.
  *
- * Ageing. The clock (core/here.c) flushes all caches every RUN_CACHE_PERIOD, so that unused runs reach the free lists, and from
+ * Ageing. The clock (core/this_slot.c) flushes all caches every RUN_CACHE_PERIOD, so that unused runs reach the free lists, and from
  * there the system (decay.c). So do shrink, trim, memory pressure and the end of a slot. Counters and walks show cached pages as
  * held, without an object.
  *

@@ -27,14 +27,14 @@ _Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each sl
 bool sy__run_cache_create(struct sy_heap *);
 
 /* A slot's run cache, by the slot or by what sy__call_begin returned, but not the dummy's. */
-static inline struct sy__run_cache *sy__run_cache_here(const struct sy_heap *heap, ptrdiff_t here)
+static inline struct sy__run_cache *sy__run_cache_at(const struct sy_heap *heap, ptrdiff_t slot_offset)
 {
-	return (struct sy__run_cache *)(void *)((char *)heap->run_cache + here);
+	return (struct sy__run_cache *)(void *)((char *)heap->run_cache + slot_offset);
 }
 
 static inline struct sy__run_cache *sy__run_cache_of(const struct sy_heap *heap, unsigned slot)
 {
-	return sy__run_cache_here(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
+	return sy__run_cache_at(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
 }
 
 static inline struct sy_page *sy__run_cache_page(const struct sy_heap *heap, uint32_t number)
@@ -135,9 +135,9 @@ static inline bool sy__run_cache_any(const struct sy_heap *heap)
 /* ---- Retained empty slabs: those that a policy's slots keep for the next request ------------------------------------ */
 
 /* In a call of a slot, by what sy__call_begin returned: the slot retains something from now on. */
-static inline void sy__retained_note(const struct sy_heap *heap, ptrdiff_t here)
+static inline void sy__retained_note(const struct sy_heap *heap, ptrdiff_t slot_offset)
 {
-	sy__run_cache_here(heap, here)->retains = true;
+	sy__run_cache_at(heap, slot_offset)->retains = true;
 }
 
 static inline bool sy__retained_any(const struct sy_heap *heap, unsigned slot)
@@ -169,9 +169,9 @@ static inline void sy__retained_reset(const struct sy_heap *heap, unsigned slot)
 }
 
 /* Whether the slot should retain empty slabs. */
-static inline bool sy__retained_wanted(const struct sy_heap *heap, ptrdiff_t here)
+static inline bool sy__retained_wanted(const struct sy_heap *heap, ptrdiff_t slot_offset)
 {
-	return sy__run_cache_here(heap, here)->retained_failures < SY__RETAINED_FAILURES;
+	return sy__run_cache_at(heap, slot_offset)->retained_failures < SY__RETAINED_FAILURES;
 }
 
 /* The hook sy__heap_hooks.before_growth. First the slot must release its empty slabs (sy__retained_release), and the caller looks

@@ -87,20 +87,20 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	return true;
 }
 
-#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
+#define SY__DUMMY_OFFSET ((ptrdiff_t)-4096)
 
 /* What sy__call_note noted; per CPU where there are several. */
 extern const void *sy__last;
 extern void *sy__from;
 
-static inline ptrdiff_t sy__call_here(void)
+static inline ptrdiff_t sy__call_slot_offset(void)
 {
 	return 0;
 }
 
 static inline ptrdiff_t sy__call_begin(void)
 {
-	return sy__call_here();
+	return sy__call_slot_offset();
 }
 
 static inline bool sy__call_begin_with(const void *object)

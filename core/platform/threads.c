@@ -4,39 +4,42 @@
  * Every thread gets a slot at its first slow call, and gives it back when it ends. Its calls run on the slot without a lock. Others
  * touch a slot's state only by a claim. A claim costs the owner nothing, except when a call meets one.
  *
- * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `here`, works on that slot, and clears
- * `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and sets `here` to
- * the dummy slot meanwhile. So a constructor that calls back misses, comes to sy__call_enter, and is refused.
+ * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `slot_offset`, works on that slot, and
+ * clears `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and sets
+ * `slot_offset` to the dummy slot meanwhile. So a constructor that calls back misses, comes to sy__call_enter, and is refused.
  *
  * What a claimer does, with table.lock held throughout:
  *
  *   1. sets each victim's state from OUTSIDE to CLAIMED. If the victim is INSIDE, sets it to WANTED, which the victim's
  *      sy__call_leave answers with CLAIMED in place of OUTSIDE. From now on the victim's slow calls wait, as they need OUTSIDE.
- *   2. sets each victim's `here` to the dummy. Fast calls that load it from now on miss, and become slow calls.
+ *   2. sets each victim's `slot_offset` to the dummy. Fast calls that load it from now on miss, and become slow calls.
  *   3. has all victims execute a fence, by one membarrier.
  *   4. waits until each victim's `busy` is 0.
  *   5. if a victim's call noted an object meanwhile, drops the note and goes back to 3; this happens once at most. Now nobody uses
  *      the slots, and the claimer works on them as a replay would.
- *   6. sets `here` back to the slot, then state to OUTSIDE. If all calls of a thread are to be slow (sy__watch), `here` stays the
- *      dummy, as it does when such a thread's slow call ends.
+ *   6. sets `slot_offset` back to the slot, then state to OUTSIDE. If all calls of a thread are to be slow (sy__watch),
+ *      `slot_offset` stays the dummy, as it does when such a thread's slow call ends.
  *
- * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads returned old values, both would
- * work on the slot at once. A processor may indeed do the owner's load before its store is visible. A fence in between would
- * prevent that, and cost as much as the rest of a fast call. Instead step 3 has every processor that runs a thread of this process
- * execute the fence, at some point between the claimer's store and its load. If that point comes before the owner's load of
- * here, the load sees the dummy. If it comes after, the store of busy, earlier in program order, is visible to the claimer. A
- * signal fence keeps the compiler from reordering the two. tests/model/ checks all interleavings, with store buffers.
+ * Why step 4 suffices. Owner: store busy, load slot_offset. Claimer: store slot_offset, load busy. If both loads returned old
+ * values, both would work on the slot at once. A processor may indeed do the owner's load before its store is visible. A fence in
+ * between would prevent that, and cost as much as the rest of a fast call. Instead step 3 has every processor that runs a thread
+ * of this process execute the fence, at some point between the claimer's store and its load. If that point comes before the
+ * owner's load of slot_offset, the load sees the dummy. If it comes after, the store of busy, earlier in program order, is visible
+ * to the claimer. A signal fence keeps the compiler from reordering the two. tests/model/ checks all interleavings, with store
+ * buffers.
  *
- * Why step 5. A call that begins with an object reads `last` instead of `here`; step 2 resets that word too, and the argument above
- * holds for it. But a call that loaded its slot from `here` earlier may note an object after step 2. After step 4 all such calls
- * have ended, and later ones find the dummy, which hands out no objects to note. So dropping the notes once more suffices.
+ * Why step 5. A call that begins with an object reads `last` instead of `slot_offset`; step 2 resets that word too, and the
+ * argument above holds for it. But a call that loaded its slot from `slot_offset` earlier may note an object after step 2. After
+ * step 4 all such calls have ended, and later ones find the dummy, which hands out no objects to note. So dropping the notes once
+ * more suffices.
  *
  * Memory orders. The owner's writes to the slot's state reach the claimer through busy = 0 (release; acquire in step 4), and those
- * of slow calls through state (release in sy__call_leave, acquire in step 1). The claimer's writes come back through here (release
- * in step 6, acquire in sy__call_begin), which the owner loads before it notes an object again, and through state (release in
- * step 6, acquire in sy__call_enter). Only the owner writes `here` while it is INSIDE, only the claimer while the victim is CLAIMED.
- * Seeing AWAKE acquires the key and the handlers that the waking thread released. table.owned is read relaxed: a slot that it
- * does not include yet has at most the first state of its owner, which nobody else may touch; claims read it under the lock.
+ * of slow calls through state (release in sy__call_leave, acquire in step 1). The claimer's writes come back through slot_offset
+ * (release in step 6, acquire in sy__call_begin), which the owner loads before it notes an object again, and through state
+ * (release in step 6, acquire in sy__call_enter). Only the owner writes `slot_offset` while it is INSIDE, only the claimer while
+ * the victim is CLAIMED. Seeing AWAKE acquires the key and the handlers that the waking thread released. table.owned is read
+ * relaxed: a slot that it does not include yet has at most the first state of its owner, which nobody else may touch; claims read
+ * it under the lock.
  *
  * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
  * lets others run in between. When hundreds of threads begin at once, those far back in the queue sleep (sy__queue_lock).
@@ -52,13 +55,13 @@
  * of workers, of which several may end and begin at once.
  *
  * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads past their end (destructors of thread-specific data that run
- * after ours), use slot SHARED under shared_lock, one call at a time. Their `here` is the dummy for good. A claimer takes that lock
- * as well.
+ * after ours), use slot SHARED under shared_lock, one call at a time. Their `slot_offset` is the dummy for good. A claimer takes
+ * that lock as well.
  *
- * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the slots
- * of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks its
- * list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory would wait for us. So our handler takes the
- * lock first; its owner may take it again.
+ * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
+ * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
+ * its list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory would wait for us. So our handler takes
+ * the lock first; its owner may take it again.
  *
  * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of destructors, or
  * that ends by the bare system call. Then its slot's owner pointer may point to anything. So every claim first asks the kernel
@@ -94,7 +97,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-__thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .last = SY__NOTHING, .slot = NO_SLOT };
+__thread struct sy__thread sy__self = { .slot_offset = SY__DUMMY_OFFSET, .last = SY__NOTHING, .slot = NO_SLOT };
 
 static struct {
 	struct sy__queue lock;
@@ -152,19 +155,19 @@ static bool fence_all(void)
 
 /* ---- A slot of one's own ----------------------------------------------------------------------------------------- */
 
-_Static_assert(SY__DUMMY_HERE == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state stands in front of slot 0's");
+_Static_assert(SY__DUMMY_OFFSET == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state stands in front of slot 0's");
 
 /* Also drops the note: whoever works on the slot may change the state that was noted. */
-static void show(struct sy__thread *thread, ptrdiff_t here)
+static void show(struct sy__thread *thread, ptrdiff_t slot_offset)
 {
 	__atomic_store_n(&thread->last, SY__NOTHING, SY__CLAIM_STORE);
-	__atomic_store_n(&thread->here, here, SY__CLAIM_STORE);
+	__atomic_store_n(&thread->slot_offset, slot_offset, SY__CLAIM_STORE);
 }
 
 /* Shows a thread its slot, unless all its calls are to be slow ones. */
 static void show_own(struct sy__thread *thread, unsigned slot)
 {
-	show(thread, thread->watches ? SY__DUMMY_HERE : (ptrdiff_t)(slot * SY_SLOT_STRIDE));
+	show(thread, thread->watches ? SY__DUMMY_OFFSET : (ptrdiff_t)(slot * SY_SLOT_STRIDE));
 }
 
 static enum state state_of(const struct sy__thread *thread)
@@ -204,7 +207,7 @@ static void detach(struct sy__thread *self)
 	sy__queue_lock(&table.lock);
 	set_free(self->slot);
 	self->slot = NO_SLOT;
-	show(self, SY__DUMMY_HERE);
+	show(self, SY__DUMMY_OFFSET);
 	sy__queue_unlock(&table.lock);
 }
 
@@ -244,12 +247,12 @@ static void after_fork_child(void);
  * the child starts again. */
 static bool awake(void)
 {
-	int seen = __atomic_load_n(&library, __ATOMIC_ACQUIRE), here;
+	int seen = __atomic_load_n(&library, __ATOMIC_ACQUIRE), now;
 
 	if (sy__likely(seen == AWAKE))
 		return true;
-	here = (int)getpid();
-	if (seen == here || !__atomic_compare_exchange_n(&library, &seen, here, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	now = (int)getpid();
+	if (seen == now || !__atomic_compare_exchange_n(&library, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
 	if (pthread_key_create(&at_end, thread_ends) || pthread_atfork(before_fork, after_fork_parent, after_fork_child))
@@ -381,7 +384,7 @@ bool sy__call_enter(unsigned *slot)
 		attach(self);
 	if (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
 		begin_after_claim(self);
-	show(self, SY__DUMMY_HERE);
+	show(self, SY__DUMMY_OFFSET);
 	self->calls++;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		take_shared(self);
@@ -431,7 +434,7 @@ static bool stop_slow_calls(struct sy__thread *victim, unsigned patience)
 		if (looks >= patience && change(victim, WANTED, INSIDE))
 			return false;
 	}
-	show(victim, SY__DUMMY_HERE);
+	show(victim, SY__DUMMY_OFFSET);
 	return true;
 }
 
@@ -488,7 +491,7 @@ static bool forget_notes(void)
 
 		if (!owner || __atomic_load_n(&owner->last, __ATOMIC_RELAXED) == SY__NOTHING)
 			continue;
-		show(owner, SY__DUMMY_HERE);
+		show(owner, SY__DUMMY_OFFSET);
 		any = true;
 	}
 	return any;
@@ -607,7 +610,7 @@ bool sy__claim_enter(unsigned *slot)
 	claim_outside(self);
 	/* A plain store will do: to claim this thread, others need the lock. */
 	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
-	show(self, SY__DUMMY_HERE);
+	show(self, SY__DUMMY_OFFSET);
 	*slot = self->slot == NO_SLOT ? SHARED : self->slot;
 	return true;
 }

@@ -36,14 +36,14 @@ extern uint64_t (*sy__clock)(void); /* sy_platform_set_clock */
 
 /* Thread-local state. The fast path uses the members before `slot`, except `state`; threads.c uses all. */
 struct __attribute__((aligned(64))) sy__thread {
-	unsigned busy;    /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
-	unsigned state;   /* enum in threads.c: may others claim the slot? */
-	ptrdiff_t here;   /* what sy__call_begin returns */
-	const void *last; /* the object that sy__call_note noted; or SY__NOTHING */
-	void *from;       /* the state noted with it */
+	unsigned busy;         /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
+	unsigned state;        /* enum in threads.c: may others claim the slot? */
+	ptrdiff_t slot_offset; /* what sy__call_begin returns */
+	const void *last;      /* the object that sy__call_note noted; or SY__NOTHING */
+	void *from;            /* the state noted with it */
 	unsigned slot;  /* the thread's own; the shared slot during a call on that; or NO_SLOT */
 	unsigned calls; /* slow calls, and what counts as such */
-	bool watches;   /* all its calls are slow; written by whoever may write `here` */
+	bool watches;   /* all its calls are slow; written by whoever may write `slot_offset` */
 	bool claims;    /* has claimed the slots of others */
 	bool ending;    /* the thread ends, and has given its slot back for good */
 	bool forking;   /* between the halves of a fork */
@@ -75,7 +75,7 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 #endif
 
 /* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
-#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
+#define SY__DUMMY_OFFSET ((ptrdiff_t)-4096)
 
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
@@ -95,14 +95,14 @@ unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);
 
 /*
- * The owner stores `busy`, then loads `here`. The claimer stores `here`, then loads `busy`, with a barrier in between that acts on
- * all processors. So at least one of them sees the other's store, though here only the compiler is kept from reordering. The
- * load acquires, as a claimer that wrote to the slot's state may have released the slot. The store in sy__call_end releases
- * that state to the next claimer.
+ * The owner stores `busy`, then loads `slot_offset`. The claimer stores `slot_offset`, then loads `busy`, with a barrier in
+ * between that acts on all processors. So at least one of them sees the other's store, though here only the compiler is kept from
+ * reordering. The load acquires, as a claimer that wrote to the slot's state may have released the slot. The store in sy__call_end
+ * releases that state to the next claimer.
  */
-static inline ptrdiff_t sy__call_here(void)
+static inline ptrdiff_t sy__call_slot_offset(void)
 {
-	return __atomic_load_n(&sy__self.here, SY__OWNER_LOAD);
+	return __atomic_load_n(&sy__self.slot_offset, SY__OWNER_LOAD);
 }
 
 static inline void sy__call_busy(void)
@@ -114,10 +114,10 @@ static inline void sy__call_busy(void)
 static inline ptrdiff_t sy__call_begin(void)
 {
 	sy__call_busy();
-	return sy__call_here();
+	return sy__call_slot_offset();
 }
 
-/* The same with `last` in place of `here`: the claimer changes both. */
+/* The same with `last` in place of `slot_offset`: the claimer changes both. */
 static inline bool sy__call_begin_with(const void *object)
 {
 	sy__call_busy();

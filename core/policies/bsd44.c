@@ -142,23 +142,23 @@ static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, uns
 
 /* ---- Calls on the thread's own slot ---------------------------------------------------------------------------- */
 
-static void *alloc_here(struct sy_cache *cache, unsigned flags)
+static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
-	void *object = take_here(sy__general_of(cache->heap), &own->want, flags, &own->live);
+	void *object = take_this_slot(sy__general_of(cache->heap), &own->want, flags, &own->live);
 
-	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
+	return sy__likely(object) ? object : sy__this_slot_cache_alloc(cache, flags);
 }
 
-static void free_here(struct sy_cache *cache, void *object)
+static void free_this_slot(struct sy_cache *cache, void *object)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
 
-	if (sy__unlikely(!put_here(sy__general_of(cache->heap), object, own->want.bytes, &own->live)))
-		sy__here_cache_free(cache, object);
+	if (sy__unlikely(!put_this_slot(sy__general_of(cache->heap), object, own->want.bytes, &own->live)))
+		sy__this_slot_cache_free(cache, object);
 }
 
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
 	struct sy__general_want want;
@@ -166,31 +166,31 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 
 	if (sy__likely(size <= LARGEST)) {
 		want.bytes = want.align = sy__general_power(size, general->least);
-		object = take_here(general, &want, flags, &general->live);
+		object = take_this_slot(general, &want, flags, &general->live);
 	}
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+	return sy__likely(object) ? object : sy__this_slot_kmalloc(size, flags, heap);
 }
 
-static void *malloc_here(size_t size, struct sy_heap *heap)
+static void *malloc_this_slot(size_t size, struct sy_heap *heap)
 {
-	return kmalloc_here(size, 0, heap);
+	return kmalloc_this_slot(size, 0, heap);
 }
 
-static void kfree_here(void *object, struct sy_heap *heap)
+static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
 
 	if (sy__unlikely(sy__page_is_large(sy__page_of(heap, object)) ||
-	                 !put_here(general, object, 0, &general->live)))
-		sy__here_kfree(object, heap);
+	                 !put_this_slot(general, object, 0, &general->live)))
+		sy__this_slot_kfree(object, heap);
 }
 
-static const struct sy_here entries_here = {
-	.cache_alloc = sy__here_cache_alloc,
-	.cache_free = sy__here_cache_free,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
+static const struct sy_this_slot entries_this_slot = {
+	.cache_alloc = sy__this_slot_cache_alloc,
+	.cache_free = sy__this_slot_cache_free,
+	.kmalloc = kmalloc_this_slot,
+	.malloc = malloc_this_slot,
+	.kfree = kfree_this_slot,
 };
 
 /* ---- Off the fast path ----------------------------------------------------------------------------------------- */
@@ -215,12 +215,12 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 }
 
 /* Constructors, destructors and grace periods are the slow calls' work. */
-static void choose_here(struct sy_cache *cache)
+static void choose_entries(struct sy_cache *cache)
 {
 	if (!cache->constructor)
-		cache->alloc_here = alloc_here;
+		cache->alloc_this_slot = alloc_this_slot;
 	if (!cache->destructor && !(cache->flags & SY_CACHE_TYPESAFE_BY_RCU))
-		cache->free_here = free_here;
+		cache->free_this_slot = free_this_slot;
 }
 
 /* Blocks are aligned to their size, so an object of larger alignment takes a larger block. */
@@ -235,7 +235,7 @@ static bool bsd44_cache_init(struct sy_cache *cache)
 	if (bytes <= LARGEST)
 		cache->size = own->want.bytes = own->want.align = sy__general_power(bytes > cache->align ? bytes : cache->align, SMALLEST);
 	if (own->want.bytes && cache->heap->threads)
-		choose_here(cache);
+		choose_entries(cache);
 	return true;
 }
 
@@ -368,7 +368,7 @@ const struct sy_policy sy__bsd44 = {
 	.cache_free = entry_free,
 	.kmalloc = bsd44_kmalloc,
 	.kfree = entry_kfree,
-	.here = &entries_here,
+	.this_slot = &entries_this_slot,
 	.heap_init = bsd44_heap_init,
 	.cache_init = bsd44_cache_init,
 	.cache_fini = sy__general_cache_fini,

@@ -9,7 +9,7 @@
 /* Whether a heap's entries are the default policy's, so that the functions below may serve it. */
 static inline bool sy__default_serves(void *(*malloc)(size_t size, struct sy_heap *), void (*free)(void *object, struct sy_heap *))
 {
-	return malloc == sy__yard_here.malloc && free == sy__yard_here.free;
+	return malloc == sy__yard_this_slot.malloc && free == sy__yard_this_slot.free;
 }
 
 /* Allocates 1 to SY__KMALLOC_SMALL bytes. */
@@ -27,13 +27,13 @@ static inline void *sy__default_malloc_other(size_t size, struct sy_heap *heap)
 /* Frees any address. */
 static inline void sy__default_free(void *object, struct sy_heap *heap)
 {
-	sy__yard_free_here(object, heap);
+	sy__yard_free_this_slot(object, heap);
 }
 
 /* Bytes that may be written, of an object in a slab; 0: the address is in no slab. */
 static inline size_t sy__default_room(const void *object, struct sy_heap *heap)
 {
-	return sy__yard_room_here(object, heap);
+	return sy__yard_room_this_slot(object, heap);
 }
 
 #endif

@@ -2,7 +2,7 @@
  * The calls for one object of a cache, from a policy's own pop and push: a template.
  *
  * A policy writes its fast path once, as pop and push on what a CPU slot has of a cache. Three kinds of calls use them: on a slot
- * that the caller names (struct sy_policy), on the calling thread's slot (struct sy_here), and where an interrupt may come between
+ * that the caller names (struct sy_policy), on the calling thread's slot (struct sy_this_slot), and where an interrupt may come between
  * any two instructions (struct sy_quick). They differ in how they find the slot, in what protects it, and in what follows when pop
  * or push fails: the slow path, a jump to the generic entry with the call still open, or a result that says so. This file has all
  * of that.
@@ -11,13 +11,13 @@
  *
  *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of a cache
  *   own_of(cache, slot)                   what that slot has
- *   own_here(cache, here)                 what the slot has that sy__call_begin returned; it may be the dummy's, or never used yet.
+ *   own_at(cache, here)                 what the slot has that sy__call_begin returned; it may be the dummy's, or never used yet.
  *                                         May be NULL where pop and push take that for empty and full
  *   suits(own, flags, node)               whether objects of that slot suit the request
  *   pop(cache, own, &object)              takes an object; false: there is none
  *   push(cache, own, page, object)        takes an object back; false: no room, or it belongs elsewhere. page: the object's page,
  *                                         or the first one of its block
- *   push_here(cache, own, page, object)   push for the calling thread: a policy may have it fail now and then, so that slow calls,
+ *   push_this_slot(cache, own, page, object)   push for the calling thread: a policy may have it fail now and then, so that slow calls,
  *                                         which look at the clock, never cease
  *   alloc_slow(cache, slot, flags, node)  out of line: serves the request by all other means
  *   free_slow(cache, slot, object)        the same for a free
@@ -30,7 +30,7 @@
 #ifndef SY_ENTRIES_H
 #define SY_ENTRIES_H
 
-#include "../here.h"
+#include "../this_slot.h"
 #include "../page_interface.h"
 
 static inline entry_cache *entry_cache_of(struct sy_cache *cache)
@@ -85,9 +85,9 @@ static inline void entry_free(struct sy_cache *cache, unsigned slot, void *objec
 /* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
 
 /* False: the slot has no object, and the call stays open. */
-static inline bool take_here(entry_cache *cache, unsigned flags, void **object)
+static inline bool take_this_slot(entry_cache *cache, unsigned flags, void **object)
 {
-	entry_own *own = own_here(cache, sy__call_begin());
+	entry_own *own = own_at(cache, sy__call_begin());
 
 	if (sy__unlikely(!suits(own, flags, SY_ANY_NODE) || !pop(cache, own, object)))
 		return false;
@@ -96,27 +96,27 @@ static inline bool take_here(entry_cache *cache, unsigned flags, void **object)
 }
 
 /* False: the slot has no room, and the call stays open. */
-static inline bool put_here(entry_cache *cache, const struct sy_page *page, void *object)
+static inline bool put_this_slot(entry_cache *cache, const struct sy_page *page, void *object)
 {
-	if (sy__unlikely(!push_here(cache, own_here(cache, sy__call_begin()), page, object)))
+	if (sy__unlikely(!push_this_slot(cache, own_at(cache, sy__call_begin()), page, object)))
 		return false;
 	sy__call_end();
 	return true;
 }
 
-static inline void *entry_alloc_here(struct sy_cache *cache, unsigned flags)
+static inline void *entry_alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
 	void *object;
 
-	if (sy__unlikely(!take_here(entry_cache_of(cache), flags, &object)))
-		return sy__here_cache_alloc(cache, flags);
+	if (sy__unlikely(!take_this_slot(entry_cache_of(cache), flags, &object)))
+		return sy__this_slot_cache_alloc(cache, flags);
 	return handed_out(entry_cache_of(cache), flags, object);
 }
 
-static inline void entry_free_here(struct sy_cache *cache, void *object)
+static inline void entry_free_this_slot(struct sy_cache *cache, void *object)
 {
-	if (sy__unlikely(!put_here(entry_cache_of(cache), sy__page_of(cache->heap, object), object)))
-		sy__here_cache_free(cache, object);
+	if (sy__unlikely(!put_this_slot(entry_cache_of(cache), sy__page_of(cache->heap, object), object)))
+		sy__this_slot_cache_free(cache, object);
 }
 
 /* ---- Quick calls: interrupted at any point -------------------------------------------------------------------- */

@@ -12,12 +12,12 @@
  *   page_in(heap, object)              first page of the block of pages that holds an object
  *
  * It gets the functions of struct sy_policy entry_alloc, entry_free and entry_kfree, and for kmalloc general_take. A policy whose
- * pop and push neither take pages nor give any can also serve fast calls without slots, by take_here and put_here.
+ * pop and push neither take pages nor give any can also serve fast calls without slots, by take_this_slot and put_this_slot.
  */
 #ifndef SY_GENERAL_ENTRIES_H
 #define SY_GENERAL_ENTRIES_H
 
-#include "../here.h"
+#include "../this_slot.h"
 #include "general.h"
 
 /* ---- On a slot that the caller names -------------------------------------------------------------------------- */
@@ -92,35 +92,35 @@ static void entry_free(struct sy_cache *cache, unsigned slot, void *object)
 /* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
 
 /* NULL: a slow call must follow. */
-static inline void *take_here(struct sy__general_heap *general, const struct sy__general_want *want, unsigned flags, uint64_t *live)
+static inline void *take_this_slot(struct sy__general_heap *general, const struct sy__general_want *want, unsigned flags, uint64_t *live)
 {
-	ptrdiff_t here = sy__here_lock(&general->lock);
+	ptrdiff_t slot_offset = sy__call_begin_locked(&general->lock);
 	void *block;
 
-	if (sy__unlikely(here == SY__DUMMY_HERE))
+	if (sy__unlikely(slot_offset == SY__DUMMY_OFFSET))
 		return NULL;
-	block = pop(general, general->heap.slot_node[sy__here_slot(here)], want);
+	block = pop(general, general->heap.slot_node[sy__slot_of_offset(slot_offset)], want);
 	if (sy__unlikely(!block)) {
 		sy__unlock(&general->lock);
 		return NULL;
 	}
 	++*live;
-	sy__here_unlock(&general->lock);
+	sy__call_end_locked(&general->lock);
 	if (sy__unlikely(flags & SY_ZERO))
 		sy__fill(block, 0, want->bytes);
 	return block;
 }
 
 /* False: a slow call must follow. */
-static inline bool put_here(struct sy__general_heap *general, void *block, size_t bytes, uint64_t *live)
+static inline bool put_this_slot(struct sy__general_heap *general, void *block, size_t bytes, uint64_t *live)
 {
-	ptrdiff_t here = sy__here_lock(&general->lock);
+	ptrdiff_t slot_offset = sy__call_begin_locked(&general->lock);
 
-	if (sy__unlikely(here == SY__DUMMY_HERE))
+	if (sy__unlikely(slot_offset == SY__DUMMY_OFFSET))
 		return false;
 	--*live;
-	push(general, sy__here_slot(here), block, bytes);
-	sy__here_unlock(&general->lock);
+	push(general, sy__slot_of_offset(slot_offset), block, bytes);
+	sy__call_end_locked(&general->lock);
 	return true;
 }
 

@@ -23,7 +23,7 @@
 #include "../backend/slot_areas.h"
 #include "../deferred.h"
 #include "../geometry.h"
-#include "../here.h"
+#include "../this_slot.h"
 #include "../walk.h"
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *   cache_in(page)        the cache whose slab begins with this page
  *
  * It gets the functions of struct sy_policy entry_alloc, entry_free, entry_kmalloc and entry_kfree, and the quick calls
- * entries_quick. size_entries_here.h adds the calls without slots, for policies that do not write these themselves. Larger requests
+ * entries_quick. size_entries_this_slot.h adds the calls without slots, for policies that do not write these themselves. Larger requests
  * go to core/backend/large.c.
  */
 #ifndef SY_SIZE_ENTRIES_H

@@ -16,7 +16,7 @@
  */
 #include "port.h"
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/list.h"
 
 #include <linux/cpuhotplug.h>

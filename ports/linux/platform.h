@@ -71,7 +71,7 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	return __atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
+#define SY__DUMMY_OFFSET ((ptrdiff_t)-4096)
 
 /* All other CPUs wait for this one, with their interrupts off: what makes them wait orders everything. */
 extern bool sy__everybody_waits;
@@ -88,14 +88,14 @@ static inline bool sy__slot_unowned(unsigned slot)
 	return false;
 }
 
-static inline ptrdiff_t sy__call_here(void)
+static inline ptrdiff_t sy__call_slot_offset(void)
 {
 	return (ptrdiff_t)raw_smp_processor_id() * 4096;
 }
 
 static inline ptrdiff_t sy__call_begin(void)
 {
-	return sy__call_here();
+	return sy__call_slot_offset();
 }
 
 static inline bool sy__call_begin_with(const void *object)

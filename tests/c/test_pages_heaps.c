@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "pages_support.h"
 
 /* A heap without a policy of its own, but for giving back what it keeps in one list. */

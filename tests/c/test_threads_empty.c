@@ -201,7 +201,7 @@ static void *slow_frees(void *nothing)
 	batches();
 	take(SIZE, OBJECTS);
 	for (unsigned i = 0; i < OBJECTS; i++) {
-		sy__here_kfree(objects[i], heap);
+		sy__this_slot_kfree(objects[i], heap);
 		CHECK_FINE(i % 50 ? NULL : sy_heap_check(heap));
 	}
 	return nothing;

@@ -3,7 +3,7 @@
  * itself or by another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A
  * policy that notes what a thread got last must not believe such a note.
  */
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "threads_support.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)

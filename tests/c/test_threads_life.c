@@ -5,7 +5,7 @@
  */
 #include "threads_support.h"
 
-#include "core/here.h"
+#include "core/this_slot.h"
 
 #define SHORT_LIVES 10000
 #define AT_ONCE (SY_MAX_SLOTS + 40)

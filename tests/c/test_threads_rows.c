@@ -52,7 +52,7 @@ static size_t committed(struct sy_heap *heap)
 
 static void *get(struct sy_heap *heap, size_t pages)
 {
-	unsigned char *object = heap->malloc_here(pages * PAGE, heap);
+	unsigned char *object = heap->malloc_this_slot(pages * PAGE, heap);
 
 	CHECK(object && sy_usable_size(heap, object) >= pages * PAGE);
 	if (object)

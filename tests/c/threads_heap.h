@@ -5,7 +5,7 @@
 #ifndef THREADS_HEAP_H
 #define THREADS_HEAP_H
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "threads_support.h"
 
 static inline struct sy_heap *open_small(const char *spec)

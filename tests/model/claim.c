@@ -82,7 +82,7 @@ struct state {
 /* sy__call_begin, the fast path with a note at its end, sy__call_end; the same by sy__call_begin_with, where the note is still
  * there; and sy__call_enter to sy__call_leave where the first misses. */
 enum {
-	FAST_BUSY, FAST_HERE, FAST_WORK, FAST_WRITE, FAST_NOTE, FAST_END,
+	FAST_BUSY, FAST_THIS_SLOT, FAST_WORK, FAST_WRITE, FAST_NOTE, FAST_END,
 	NOTED_BUSY, NOTED_GUARD, NOTED_WORK, NOTED_WRITE, NOTED_END, FAST_LOOP, FAST_DONE,
 	SLOW_ENTER, SLOW_FORGET, SLOW_HIDE, SLOW_EXPECT, SLOW_WORK, SLOW_WRITE, SLOW_LOCKS, SLOW_LOCKS_WRITE, SLOW_SHOW, SLOW_LEAVE, SLOW_END,
 	SLOW_NEXT,
@@ -92,7 +92,7 @@ enum {
 
 static const struct program owner = { {
 	[FAST_BUSY] = { STORE, BUSY, 1, 0, 0 },
-	[FAST_HERE] = { GUARD, HERE, OWN, 0, SLOW_ENTER },
+	[FAST_THIS_SLOT] = { GUARD, HERE, OWN, 0, SLOW_ENTER },
 	[FAST_WORK] = { WORK, SLOT, 0, 0, 0 },
 	[FAST_WRITE] = { WRITE, SLOT, 0, 0, 0 },
 	[FAST_NOTE] = { STORE, NOTE, 1, 0, 0 },
@@ -387,11 +387,11 @@ static unsigned break_all(struct broken *list)
 	exchange(&list[n++].owner, FAST_NOTE, FAST_END);
 	list[n] = intact("the owner asks for the note, then stores busy", "two work on a slot", false);
 	exchange(&list[n++].owner, NOTED_BUSY, NOTED_GUARD);
-	list[n] = intact("the owner loads here, then stores busy", "two work on a slot", false);
-	exchange(&list[n++].owner, FAST_BUSY, FAST_HERE);
-	list[n] = intact("the owner reads its slot before it loads here", "two work on a slot", false);
-	list[n].owner.steps[FAST_HERE] = (struct step){ LOAD, SLOT, 0, 0, 0 };
-	list[n++].owner.steps[FAST_WORK] = owner.steps[FAST_HERE];
+	list[n] = intact("the owner loads slot_offset, then stores busy", "two work on a slot", false);
+	exchange(&list[n++].owner, FAST_BUSY, FAST_THIS_SLOT);
+	list[n] = intact("the owner reads its slot before it loads slot_offset", "two work on a slot", false);
+	list[n].owner.steps[FAST_THIS_SLOT] = (struct step){ LOAD, SLOT, 0, 0, 0 };
+	list[n++].owner.steps[FAST_WORK] = owner.steps[FAST_THIS_SLOT];
 	list[n] = intact("the claimer reads the slot before it has seen busy", "two work on a slot", false);
 	list[n].claimer.steps[CLAIM_BUSY] = (struct step){ LOAD, SLOT, 0, 0, 0 };
 	list[n++].claimer.steps[CLAIM_WORK] = claimer.steps[CLAIM_BUSY];

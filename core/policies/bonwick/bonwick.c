@@ -47,7 +47,7 @@
  * More files: percpu.c (lists per CPU), magazine.c, magazine_check.c, slabs.c (life of a slab), hash.c, geometry.c (layout,
  * general caches), check.c, walk.c.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "bonwick.h"
 
 /* For functions that take a lock, so that their callers need no stack frame. */
@@ -177,39 +177,39 @@ static void free_object(struct sy_cache *cache, unsigned slot, void *object)
 	sy__bonwick_put_shared(sy__bonwick_cache(cache), object);
 }
 
-static void *alloc_here(struct sy_cache *common, unsigned flags)
+static void *alloc_this_slot(struct sy_cache *common, unsigned flags)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
 	void *buffer;
 
-	if (sy__unlikely(flags & SY_THISNODE || sy__here_lock(&cache->lock) == SY__DUMMY_HERE))
-		return sy__here_cache_alloc(common, flags);
+	if (sy__unlikely(flags & SY_THISNODE || sy__call_begin_locked(&cache->lock) == SY__DUMMY_OFFSET))
+		return sy__this_slot_cache_alloc(common, flags);
 	if (sy__unlikely(!pop(cache, &buffer))) {
 		sy__unlock(&cache->lock);
-		return sy__here_cache_alloc(common, flags);
+		return sy__this_slot_cache_alloc(common, flags);
 	}
 	cache->allocations++;
-	sy__here_unlock(&cache->lock);
+	sy__call_end_locked(&cache->lock);
 	return sy__unlikely(flags & SY_ZERO) ? sy__bonwick_zeroed(cache, buffer) : buffer;
 }
 
-static void free_here(struct sy_cache *common, void *object)
+static void free_this_slot(struct sy_cache *common, void *object)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
 
-	if (sy__unlikely(sy__here_lock(&cache->lock) == SY__DUMMY_HERE)) {
-		sy__here_cache_free(common, object);
+	if (sy__unlikely(sy__call_begin_locked(&cache->lock) == SY__DUMMY_OFFSET)) {
+		sy__this_slot_cache_free(common, object);
 		return;
 	}
 	push(cache, object);
-	sy__here_unlock(&cache->lock);
+	sy__call_end_locked(&cache->lock);
 }
 
 const struct sy__bonwick_layer sy__bonwick_unlayered = {
 	.alloc = alloc,
 	.free = free_object,
-	.alloc_here = alloc_here,
-	.free_here = free_here,
+	.alloc_this_slot = alloc_this_slot,
+	.free_this_slot = free_this_slot,
 };
 
 /* ---- Calls through whatever layer a cache has ------------------------------------------------------------------- */
@@ -243,7 +243,7 @@ static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 		bonwick_free(&sy__bonwick_page(page)->cache->cache, slot, object);
 }
 
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
 	void *object = NULL;
@@ -251,36 +251,36 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 	if (sy__likely(size <= SY__BONWICK_LARGEST)) {
 		struct sy_cache *cache = bonwick->general[bonwick->class_of[(size + 7) / 8]];
 
-		object = cache->alloc_here(cache, flags);
+		object = cache->alloc_this_slot(cache, flags);
 	}
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+	return sy__likely(object) ? object : sy__this_slot_kmalloc(size, flags, heap);
 }
 
-static void *malloc_here(size_t size, struct sy_heap *heap)
+static void *malloc_this_slot(size_t size, struct sy_heap *heap)
 {
-	return kmalloc_here(size, 0, heap);
+	return kmalloc_this_slot(size, 0, heap);
 }
 
-static void kfree_here(void *object, struct sy_heap *heap)
+static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 	struct sy_cache *cache;
 
 	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__here_kfree(object, heap);
+		sy__this_slot_kfree(object, heap);
 		return;
 	}
 	cache = &sy__bonwick_page(page)->cache->cache;
-	cache->free_here(cache, object);
+	cache->free_this_slot(cache, object);
 }
 
 /* A cache's own calls are its layer's (geometry.c). */
-static const struct sy_here entries_here = {
-	.cache_alloc = sy__here_cache_alloc,
-	.cache_free = sy__here_cache_free,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
+static const struct sy_this_slot entries_this_slot = {
+	.cache_alloc = sy__this_slot_cache_alloc,
+	.cache_free = sy__this_slot_cache_free,
+	.kmalloc = kmalloc_this_slot,
+	.malloc = malloc_this_slot,
+	.kfree = kfree_this_slot,
 };
 
 /* ---- The list ------------------------------------------------------------------------------------------------- */
@@ -441,7 +441,7 @@ const struct sy_policy sy__bonwick = {
 	.cache_free = bonwick_free,
 	.kmalloc = bonwick_kmalloc,
 	.kfree = bonwick_kfree,
-	.here = &entries_here,
+	.this_slot = &entries_this_slot,
 	.heap_init = sy__bonwick_heap_init,
 	.cache_init = sy__bonwick_cache_init,
 	.cache_fini = sy__bonwick_cache_fini,

@@ -109,8 +109,8 @@ struct sy__bonwick_layer {
 	bool linked;       /* slots keep buffers in linked lists, so large buffers need a link too */
 	void *(*alloc)(struct sy_cache *, unsigned slot, unsigned flags, int node);
 	void (*free)(struct sy_cache *, unsigned slot, void *object);
-	void *(*alloc_here)(struct sy_cache *, unsigned flags); /* of a heap of threads, as the next */
-	void (*free_here)(struct sy_cache *, void *object);
+	void *(*alloc_this_slot)(struct sy_cache *, unsigned flags); /* of a heap of threads, as the next */
+	void (*free_this_slot)(struct sy_cache *, void *object);
 	void (*init)(struct sy__bonwick_cache *); /* for a new cache; NULL: zero will do */
 	void (*close_slot)(void *slot); /* makes a slot serve nothing, ever; NULL: zero will do */
 	void (*drain)(struct sy__bonwick_cache *, unsigned slot); /* gives back all that the slot keeps */

@@ -16,7 +16,7 @@
  * Buffers that slots keep count as used in their slabs and as cached in the cache. Checks and counts expect that no other
  * slot works meanwhile; otherwise a count may miss what that slot does.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "bonwick.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */

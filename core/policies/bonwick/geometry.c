@@ -134,7 +134,7 @@ static void *take_areas(struct sy_heap *heap, const struct sy__bonwick_layer *la
 	void *slots = sy__slot_areas_take(heap, layer->slot_bytes);
 
 	if (slots && layer->close_slot) {
-		layer->close_slot((char *)slots + SY__DUMMY_HERE);
+		layer->close_slot((char *)slots + SY__DUMMY_OFFSET);
 		layer->close_slot(slots);
 	}
 	return slots;
@@ -173,8 +173,8 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	bonwick->freelist = &bonwick->slabs;
 	sy__bonwick_hash_init(&bonwick->hash, cache->size);
 	if (cache->heap->threads) {
-		cache->alloc_here = bonwick->layer->alloc_here;
-		cache->free_here = bonwick->layer->free_here;
+		cache->alloc_this_slot = bonwick->layer->alloc_this_slot;
+		cache->free_this_slot = bonwick->layer->free_this_slot;
 	}
 	if (bonwick->layer->init)
 		bonwick->layer->init(bonwick);

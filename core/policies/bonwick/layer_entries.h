@@ -40,9 +40,9 @@ static inline entry_own *own_of(const struct sy__bonwick_cache *cache, unsigned 
 	return sy__bonwick_slot(cache, slot);
 }
 
-static inline entry_own *own_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
+static inline entry_own *own_at(const struct sy__bonwick_cache *cache, ptrdiff_t slot_offset)
 {
-	return (entry_own *)(void *)((char *)cache->slots + here);
+	return (entry_own *)(void *)((char *)cache->slots + slot_offset);
 }
 
 static inline bool suits(const entry_own *own, unsigned flags, int node)
@@ -52,7 +52,7 @@ static inline bool suits(const entry_own *own, unsigned flags, int node)
 	return sy__likely(!(flags & SY_THISNODE));
 }
 
-static inline bool push_here(const struct sy__bonwick_cache *cache, entry_own *own, const struct sy_page *page, void *object)
+static inline bool push_this_slot(const struct sy__bonwick_cache *cache, entry_own *own, const struct sy_page *page, void *object)
 {
 	return push(cache, own, page, object);
 }

@@ -25,7 +25,7 @@
  */
 #include <slabyard/slabyard.h>
 
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "bonwick.h"
 
 #define MOST_CONTENTION 3u
@@ -286,8 +286,8 @@ const struct sy__bonwick_layer sy__bonwick_magazine_layer = {
 	.slot_bytes = sizeof(struct sy__bonwick_loaded),
 	.alloc = entry_alloc,
 	.free = entry_free,
-	.alloc_here = entry_alloc_here,
-	.free_here = entry_free_here,
+	.alloc_this_slot = entry_alloc_this_slot,
+	.free_this_slot = entry_free_this_slot,
 	.init = init,
 	.drain = drain,
 	.reap = reap,

@@ -19,7 +19,7 @@
  *
  * Lists are drained when memory is short, when a cache shrinks, and when a slot ends.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../walk.h"
 #include "bonwick.h"
 
@@ -173,8 +173,8 @@ const struct sy__bonwick_layer sy__bonwick_percpu = {
 	.linked = true,
 	.alloc = entry_alloc,
 	.free = entry_free,
-	.alloc_here = entry_alloc_here,
-	.free_here = entry_free_here,
+	.alloc_this_slot = entry_alloc_this_slot,
+	.free_this_slot = entry_free_this_slot,
 	.close_slot = close_slot,
 	.drain = drain,
 	.reap = reap,

@@ -18,7 +18,7 @@
  * large ones by the hash table, and all slabs are on the list, even when they are torn down with objects in use.
  */
 #include "../../deferred.h"
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../backend/metadata.h"
 #include "bonwick.h"
 

@@ -6,7 +6,7 @@
  * bufctls), or a slot keeps it (percpu.c, magazine.c). The last 32 bytes of a slab of small objects are slab data. Slab data and
  * bufctls of large objects are objects in slabs of their own, which no client holds.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../walk.h"
 #include "bonwick.h"
 

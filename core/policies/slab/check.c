@@ -16,7 +16,7 @@
  * or free as its list says, thus objects in arrays count as used there, as in /proc/slabinfo. Both expect that no
  * other slot works meanwhile; otherwise a count may miss what that slot does.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slab.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */

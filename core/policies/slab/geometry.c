@@ -21,7 +21,7 @@
  * a node has a shared array of eight such batches, for objects of at most a page.
  */
 #include "../../geometry.h"
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../merge.h"
 #include "../../backend/metadata.h"
 #include "slab.h"
@@ -372,7 +372,7 @@ bool sy__slab_cache_init(struct sy_cache *cache)
 	slab->many_nodes = cache->heap->nodes > 1;
 	size_arrays(slab);
 	if (slab->many_nodes && cache->heap->threads)
-		cache->free_here = sy__here_cache_free;
+		cache->free_this_slot = sy__this_slot_cache_free;
 	return make_nodes(slab) && make_slots(slab);
 }
 

@@ -19,7 +19,7 @@
  * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
  */
 #include "../../deferred.h"
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slab.h"
 
 #define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */

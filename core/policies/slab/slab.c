@@ -9,7 +9,7 @@
  *
  * Fast path: pop and push below. An allocation pops the slot's array and a free pushes onto it: no lock, no atomic, no
  * counter. Neither touches the slab; on a machine with several memory nodes, push reads the node in the page descriptor.
- * size_entries_here.h makes all calls of the two.
+ * size_entries_this_slot.h makes all calls of the two.
  *
  * An allocation that finds the array empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
  * from the first of these that has objects: the node's shared array; the node's partial slabs, then its free slabs; a new
@@ -45,7 +45,7 @@
  *
  * More files: slabs.c (slabs, and moving objects), reap.c, geometry.c (layout), check.c.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slab.h"
 
 typedef struct sy__slab_cache entry_cache;
@@ -104,9 +104,9 @@ static inline struct sy__slab_array *own_of(const struct sy__slab_cache *cache, 
 	return *sy__slab_entry(cache, slot);
 }
 
-static inline struct sy__slab_array *own_here(const struct sy__slab_cache *cache, ptrdiff_t here)
+static inline struct sy__slab_array *own_at(const struct sy__slab_cache *cache, ptrdiff_t slot_offset)
 {
-	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + here);
+	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + slot_offset);
 }
 
 static inline bool suits(const struct sy__slab_array *own, unsigned flags, int node)
@@ -116,7 +116,7 @@ static inline bool suits(const struct sy__slab_array *own, unsigned flags, int n
 }
 
 /* Where there are several nodes, threads' frees go by the generic entries (slab_heap_init, geometry.c). */
-static inline bool push_here(const struct sy__slab_cache *cache, struct sy__slab_array *own, const struct sy_page *page, void *object)
+static inline bool push_this_slot(const struct sy__slab_cache *cache, struct sy__slab_array *own, const struct sy_page *page, void *object)
 {
 	(void)cache;
 	(void)page;
@@ -133,7 +133,7 @@ static inline struct sy__slab_cache *cache_in(struct sy_page *page)
 	return sy__slab_slab(page)->cache;
 }
 
-#include "../size_entries_here.h"
+#include "../size_entries_this_slot.h"
 
 #define UNTOUCHED_BATCH 16u /* objects for an array that was not used lately */
 
@@ -394,7 +394,7 @@ static bool slab_heap_init(struct sy_heap *heap)
 {
 	sy__slab_start_reaping(heap);
 	if (heap->threads && heap->nodes > 1)
-		heap->kfree_here = sy__here_kfree;
+		heap->kfree_this_slot = sy__this_slot_kfree;
 	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], 32, SY_CACHE_HWCACHE_ALIGN);
 }
 
@@ -446,7 +446,7 @@ const struct sy_policy sy__slab = {
 	.cache_free = entry_free,
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
-	.here = &entries_here,
+	.this_slot = &entries_this_slot,
 	.quick = &entries_quick,
 	.heap_init = slab_heap_init,
 	.cache_merge = sy__slab_merge,

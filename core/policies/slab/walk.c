@@ -6,7 +6,7 @@
  * handed out first, so places count from an array's end. Numbers in the freelist, from [active] on, come out in their
  * order. A freelist on the slab is bookkeeping behind the objects; one that lies in a free object is part of that object.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../walk.h"
 #include "slab.h"
 

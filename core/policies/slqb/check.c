@@ -13,7 +13,7 @@
  * Counting sums up: what is out of the slabs and on no freelist, rlist or remote_free is the client's. Both expect
  * that no other slot works meanwhile; a count that races with work is off by what that work did.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slqb.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
  * owners; the second round puts the latter into their slabs too.
  */
 #include "../../deferred.h"
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../backend/metadata.h"
 #include "slqb.h"
 

@@ -8,7 +8,7 @@
  * batches.
  *
  * Fast path: pop and push below. The freelist is a stack, linked through the free objects. An allocation pops it; a free
- * pushes onto it any object of the slot's memory node, whoever owns the slab: no lock, no atomic. size_entries_here.h makes
+ * pushes onto it any object of the slot's memory node, whoever owns the slab: no lock, no atomic. size_entries_this_slot.h makes
  * all calls of the two.
  *
  * An allocation that finds the freelist empty looks, in this order, at
@@ -53,7 +53,7 @@
  *
  * More files: slabs.c (slabs, and moving objects), geometry.c (layout, thresholds), check.c.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slqb.h"
 
 typedef struct sy__slqb_cache entry_cache;
@@ -64,7 +64,7 @@ typedef struct sy__slqb_list entry_own;
 /*
  * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
  * kmem_cache_alloc 17, kmem_cache_free 31, kmalloc 27, kfree 40; no function is called. A free reads the node in the page
- * descriptor and counts down to the next slow call (push_here). Filling and draining 10,000 objects takes 90 to 130 for each.
+ * descriptor and counts down to the next slow call (push_this_slot). Filling and draining 10,000 objects takes 90 to 130 for each.
  */
 static inline bool pop(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, void **object)
 {
@@ -109,9 +109,9 @@ static inline struct sy__slqb_list *own_of(const struct sy__slqb_cache *cache, u
 	return &sy__slqb_look(cache, slot)->list;
 }
 
-static inline struct sy__slqb_list *own_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
+static inline struct sy__slqb_list *own_at(const struct sy__slqb_cache *cache, ptrdiff_t slot_offset)
 {
-	return &((struct sy__slqb_slot *)(void *)((char *)cache->slots + here))->list;
+	return &((struct sy__slqb_slot *)(void *)((char *)cache->slots + slot_offset))->list;
 }
 
 static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int node)
@@ -124,7 +124,7 @@ static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int no
  * trimming, and giving memory back. */
 #define SLOW_EACH 256
 
-static inline bool push_here(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
+static inline bool push_this_slot(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
 {
 	struct sy__slqb_slot *slot = sy__entry(own, struct sy__slqb_slot, list);
 
@@ -144,7 +144,7 @@ static inline struct sy__slqb_cache *cache_in(struct sy_page *page)
 	return sy__slqb_slab(page)->list->cache;
 }
 
-#include "../size_entries_here.h"
+#include "../size_entries_this_slot.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -362,7 +362,7 @@ const struct sy_policy sy__slqb = {
 	.cache_free = entry_free,
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
-	.here = &entries_here,
+	.this_slot = &entries_this_slot,
 	.quick = &entries_quick,
 	.heap_init = slqb_heap_init,
 	.cache_init = sy__slqb_cache_init,

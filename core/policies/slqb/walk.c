@@ -4,7 +4,7 @@
  * A slab is its list's for life; the descriptor leads there. Its objects may be on any list of the cache: on its own
  * freelist, on a slot's or node's freelist, in a slot's rlist on the way to their owner, or in an owner's remote_free.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../list.h"
 #include "../../walk.h"
 #include "slqb.h"

@@ -15,7 +15,7 @@
  * back, and sorts each node's list: allocation then starts with the fullest slabs, and the emptiest have time to become empty.
  * One pass over 32 buckets sorts; slabs with more than 32 free objects keep their place behind the others.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "slub.h"
 
 #define SHRINK_BUCKETS 32

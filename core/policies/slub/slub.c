@@ -8,7 +8,7 @@
  *
  * Fast path: pop and push below. An allocation from a slot with free objects, and a free into the slot's active slab, read
  * and write nothing shared. A free into another slab takes one compare-and-exchange of that slab's word, if the slab stays where
- * it is. size_entries_here.h makes all calls of the two.
+ * it is. size_entries_this_slot.h makes all calls of the two.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *
@@ -67,7 +67,7 @@
  */
 #include "slub.h"
 
-#include "../../here.h"
+#include "../../this_slot.h"
 
 typedef struct sy__slub_cache entry_cache;
 typedef struct sy__slub_slot entry_own;
@@ -130,9 +130,9 @@ static inline struct sy__slub_slot *own_of(const struct sy__slub_cache *cache, u
 	return sy__slub_slot(cache, slot);
 }
 
-static inline struct sy__slub_slot *own_here(const struct sy__slub_cache *cache, ptrdiff_t here)
+static inline struct sy__slub_slot *own_at(const struct sy__slub_cache *cache, ptrdiff_t slot_offset)
 {
-	return (struct sy__slub_slot *)(void *)(cache->base.slots + here);
+	return (struct sy__slub_slot *)(void *)(cache->base.slots + slot_offset);
 }
 
 static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int node)
@@ -143,15 +143,15 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 
 /* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
  * claimed all slots relies on that. */
-static SY__OUT_OF_LINE bool push_foreign_here(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
+static SY__OUT_OF_LINE bool push_foreign_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
 	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
 }
 
-static inline bool push_here(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
+static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
 {
 	(void)page;
-	return sy__likely(push_active(cache, own, object)) || push_foreign_here(cache, own, object);
+	return sy__likely(push_active(cache, own, object)) || push_foreign_this_slot(cache, own, object);
 }
 
 static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
@@ -164,7 +164,7 @@ static inline struct sy__slub_cache *cache_in(struct sy_page *page)
 	return sy__slub_cache_of(page);
 }
 
-#include "../size_entries_here.h"
+#include "../size_entries_this_slot.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -455,7 +455,7 @@ const struct sy_policy sy__slub = {
 	.cache_free = entry_free,
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
-	.here = &entries_here,
+	.this_slot = &entries_this_slot,
 	.quick = &entries_quick,
 	.heap_init = slub_heap_init,
 	.cache_merge = sy__slub_merge,

@@ -5,7 +5,7 @@
  * walk searches the slots' active slabs and partial lists first, then the node's list; a slab that is on none is full. Free
  * objects are on the slab's own freelist; those of an active slab also on the slot's.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../walk.h"
 #include "slub.h"
 

@@ -174,7 +174,7 @@ static const char *check_dummy(const struct sy__yard_slot *dummy)
 static const char *check_slots(struct sy__node_cache *base)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
-	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_here(base->slots, SY__DUMMY_HERE)) : NULL;
+	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_at(base->slots, SY__DUMMY_OFFSET)) : NULL;
 
 	for (unsigned slot = 0; !wrong && slot < base->cache.heap->slots; slot++)
 		wrong = check_slot(cache, sy__yard_slot(cache, slot));

@@ -1,11 +1,11 @@
 /*
- * yard: what the fast paths of threads are made of (here.c says how they work), for whoever has them without a call between: the
+ * yard: what the fast paths of threads are made of (this_slot.c says how they work), for whoever has them without a call between: the
  * policy's own entries, and malloc (malloc/fast.c).
  */
 #ifndef SY_YARD_FAST_H
 #define SY_YARD_FAST_H
 
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "yard.h"
 
 /* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
@@ -13,8 +13,8 @@
  * objects. */
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
-void sy__yard_emptied_here(struct sy_page *, ptrdiff_t here);
-void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
+void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
+void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
 
 /* How an object of a slot's active slab is noted as the one handed out last. Those with links behind them under an address that
  * none has, so that kfree, which knows nothing of such, does not find them. */
@@ -24,7 +24,7 @@ static inline const void *sy__yard_noted(const void *object, size_t offset)
 }
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
-static inline void *sy__yard_take_here(struct sy__yard_slot *own, size_t offset)
+static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own, size_t offset)
 {
 	void *object;
 
@@ -37,7 +37,7 @@ static inline void *sy__yard_take_here(struct sy__yard_slot *own, size_t offset)
 }
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
-static inline void sy__yard_put_here(void *object, size_t offset)
+static inline void sy__yard_put_this_slot(void *object, size_t offset)
 {
 	struct sy__yard_slot *own = sy__call_from();
 
@@ -47,10 +47,10 @@ static inline void sy__yard_put_here(void *object, size_t offset)
 }
 
 /* In a call, which ends: an object of a slab that the slot owns. */
-static inline void sy__yard_put_local(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
+static inline void sy__yard_put_local(ptrdiff_t slot_offset, struct sy_page *page, void *object, size_t offset)
 {
 	if (sy__unlikely(sy__yard_push_local(page, object, offset)))
-		sy__yard_emptied_here(page, here);
+		sy__yard_emptied_now(page, slot_offset);
 	else
 		sy__call_end();
 }
@@ -58,13 +58,13 @@ static inline void sy__yard_put_local(ptrdiff_t here, struct sy_page *page, void
 /* Begins a call: the caller's slot of a small size's class. */
 static inline struct sy__yard_slot *sy__yard_small_slot(size_t size, struct sy_heap *heap)
 {
-	return sy__yard_slot_here(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+	return sy__yard_slot_at(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
 }
 
 static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 {
 	struct sy__yard_slot *own = sy__yard_small_slot(size, heap);
-	void *object = sy__yard_take_here(own, 0);
+	void *object = sy__yard_take_this_slot(own, 0);
 
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
 }
@@ -74,12 +74,12 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
 	struct sy_page *page = sy__page_map_at(&sy__yard_heap(heap)->page_map, at);
-	ptrdiff_t here = sy__call_here();
+	ptrdiff_t slot_offset = sy__call_slot_offset();
 
-	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, 0)))
-		sy__yard_put_local(here, page, object, 0);
+	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_at(slot_offset, 0)))
+		sy__yard_put_local(slot_offset, page, object, 0);
 	else
-		sy__yard_kfree_remote(object, heap, page, here);
+		sy__yard_kfree_remote(object, heap, page, slot_offset);
 }
 
 /* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
@@ -94,11 +94,11 @@ static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 	}
 	sy__call_end();
 	if (object)
-		sy__here_free(object, heap);
+		sy__this_slot_free(object, heap);
 }
 
 /* Of any address: bytes that may be written of an object in a slab, which nobody changes while it is in use; 0: it is in none. */
-static inline size_t sy__yard_room_here(const void *object, struct sy_heap *heap)
+static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
 	size_t at = sy__page_map_index(map, object);
@@ -112,10 +112,10 @@ static inline size_t sy__yard_room_here(const void *object, struct sy_heap *heap
 
 /* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait
  * for what they stored themselves anyway. */
-static inline void sy__yard_free_here(void *object, struct sy_heap *heap)
+static inline void sy__yard_free_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(sy__call_begin_with(object)))
-		sy__yard_put_here(object, 0);
+		sy__yard_put_this_slot(object, 0);
 	else
 		sy__yard_free_other(object, heap);
 }

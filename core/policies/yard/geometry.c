@@ -116,7 +116,7 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 	if (heap->tunables[YARD_REMOTE] != SY_TUNABLE_AUTO)
 		yard->remote_limit = (uint16_t)heap->tunables[YARD_REMOTE];
 	if (heap->threads)
-		sy__yard_choose_here(yard);
+		sy__yard_choose_entries(yard);
 	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));
 }
 

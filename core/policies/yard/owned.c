@@ -19,7 +19,7 @@
  * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and where all memory is
  * on one node.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "yard.h"
 
 #define CARVED_AHEAD 8u

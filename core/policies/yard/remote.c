@@ -16,7 +16,7 @@
  * Where home is. A slab that a slot owns, or that is partial and will not be empty, takes a row by an exchange alone. A full one
  * becomes partial, and one that will be empty may end, under its node's lock. One that the slot has filled itself it takes back.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "yard.h"
 
 #define REMOTE_UNUSED 16u

@@ -18,7 +18,7 @@
  * else has freed. Each second all slots do that, those of idle threads too (sy__yard_scavenge), by whichever thread makes the next
  * slow call.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "yard.h"
 
 #define LOOKS_FOR_PAGES 16u /* at slabs that wait in a slot, for empty ones: each time that it needs pages, */

@@ -5,7 +5,7 @@
  * or nowhere: full. Its free objects are those of yard.c's table: on the slot's freelist, on the slab's own two lists, uncarved,
  * given back, or on the remote list of any slot.
  */
-#include "../../here.h"
+#include "../../this_slot.h"
 #include "../../walk.h"
 #include "yard.h"
 

@@ -47,7 +47,7 @@
  */
 #include "yard.h"
 
-#include "../../here.h"
+#include "../../this_slot.h"
 
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
 
@@ -95,12 +95,12 @@ static inline struct sy__yard_slot *own_of(const struct sy__yard_cache *cache, u
 	return sy__yard_slot(cache, slot);
 }
 
-static inline struct sy__yard_slot *own_here(const struct sy__yard_cache *cache, ptrdiff_t here)
+static inline struct sy__yard_slot *own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
 {
-	return sy__yard_slot_here(cache->base.slots, here);
+	return sy__yard_slot_at(cache->base.slots, slot_offset);
 }
 
-static inline bool push_here(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
+static inline bool push_this_slot(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	return push(cache, own, page, object);
 }
@@ -265,7 +265,7 @@ static bool yard_heap_init(struct sy_heap *heap)
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
 	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], 0, 0) &&
-	       (!heap->threads || sy__yard_here_init(yard));
+	       (!heap->threads || sy__yard_this_slot_init(yard));
 }
 
 static void yard_heap_fini(struct sy_heap *heap)
@@ -323,7 +323,7 @@ const struct sy_policy sy__yard = {
 	.cache_free = entry_free,
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
-	.here = &sy__yard_here,
+	.this_slot = &sy__yard_this_slot,
 	.quick = &entries_quick,
 	.heap_init = yard_heap_init,
 	.heap_fini = yard_heap_fini,

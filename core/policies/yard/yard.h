@@ -96,14 +96,14 @@ static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
 }
 
 /* By a distance from slot 0's, as sy__call_begin tells, or by number. */
-static inline struct sy__yard_slot *sy__yard_slot_here(void *slots, ptrdiff_t here)
+static inline struct sy__yard_slot *sy__yard_slot_at(void *slots, ptrdiff_t slot_offset)
 {
-	return (struct sy__yard_slot *)(void *)((char *)slots + here);
+	return (struct sy__yard_slot *)(void *)((char *)slots + slot_offset);
 }
 
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
-	return sy__yard_slot_here(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
+	return sy__yard_slot_at(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
 }
 
 /* A free object's link: where the next one is. */
@@ -125,20 +125,20 @@ static inline uint16_t sy__yard_in_use_now(const struct sy__yard_slab *slab)
 
 /* Tells a slot from all others, and from nobody: the distance of what it has from slot 0's, which the fast path has at hand. And
  * where links are: a path that expects them at the start of objects so takes all other slabs for somebody else's. */
-static inline uint32_t sy__yard_mark_here(ptrdiff_t here, size_t offset)
+static inline uint32_t sy__yard_mark_at(ptrdiff_t slot_offset, size_t offset)
 {
-	return (uint32_t)here + (offset ? 3u : 1u);
+	return (uint32_t)slot_offset + (offset ? 3u : 1u);
 }
 
 /* As sy__call_begin has it. */
-static inline ptrdiff_t sy__yard_here_of(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+static inline ptrdiff_t sy__yard_slot_offset(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	return (const char *)own - cache->base.slots;
 }
 
 static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__yard_mark_here(sy__yard_here_of(cache, own), cache->base.offset);
+	return sy__yard_mark_at(sy__yard_slot_offset(cache, own), cache->base.offset);
 }
 
 /* Relaxed: nobody but a slot itself sets or takes away that slot's mark, so nobody finds the own one by mistake. */
@@ -156,13 +156,13 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	if (cache->base.cache.heap->run_cache)
-		sy__retained_note(cache->base.cache.heap, sy__yard_here_of(cache, own));
+		sy__retained_note(cache->base.cache.heap, sy__yard_slot_offset(cache, own));
 }
 
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	bool spares = own->spare && sy__retained_wanted(cache->base.cache.heap, sy__yard_here_of(cache, own));
+	bool spares = own->spare && sy__retained_wanted(cache->base.cache.heap, sy__yard_slot_offset(cache, own));
 
 	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
@@ -242,10 +242,10 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 /* yard.c */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
 
-/* here.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
-extern const struct sy_here sy__yard_here;
-bool sy__yard_here_init(struct sy__yard_heap *);
-void sy__yard_choose_here(struct sy__yard_cache *);
+/* this_slot.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
+extern const struct sy_this_slot sy__yard_this_slot;
+bool sy__yard_this_slot_init(struct sy__yard_heap *);
+void sy__yard_choose_entries(struct sy__yard_cache *);
 
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);

@@ -289,7 +289,7 @@ static enum kind exchange_kind(size_t bytes, uint64_t value, int order)
 		if (atomic(ACCESS, word, sizeof(*word), false, fault)) \
 			read_done(word, order, fault); \
 		else \
-			asks_here(word, order); \
+			asks_slot_offset(word, order); \
 		return (type)as_read(fault, (uint64_t)*word); \
 	} \
 	void prefix##store(volatile type *word, type value, int order) \

@@ -66,6 +66,6 @@ bool may_claim(unsigned thread);
 char *arena(size_t *bytes);           /* all memory that the library gets */
 bool is_own_word(const volatile void *address); /* of struct sy__thread */
 void says_busy(const volatile void *address, uint64_t value, int order);
-void asks_here(const volatile void *address, int order);
+void asks_slot_offset(const volatile void *address, int order);
 
 #endif

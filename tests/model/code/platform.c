@@ -206,7 +206,7 @@ unsigned sy__cpus(void)
 
 void model_on_slot(unsigned slot)
 {
-	sy__self = (struct sy__thread){ .slot = slot, .here = (ptrdiff_t)(slot * SY_SLOT_STRIDE), .last = SY__NOTHING };
+	sy__self = (struct sy__thread){ .slot = slot, .slot_offset = (ptrdiff_t)(slot * SY_SLOT_STRIDE), .last = SY__NOTHING };
 }
 
 unsigned model_slot(void)
@@ -271,7 +271,7 @@ static void enter(unsigned thread, unsigned *slot)
 	if (has_claims())
 		atomic_read(thread, claim_word, __ATOMIC_ACQUIRE);
 	inside[thread] = true;
-	sy__self.here = SY__DUMMY_HERE;
+	sy__self.slot_offset = SY__DUMMY_OFFSET;
 	sy__self.last = SY__NOTHING;
 	sy__self.calls++;
 	*slot = sy__self.slot;
@@ -299,7 +299,7 @@ bool sy__call_enter(unsigned *slot)
 static void leave(unsigned thread)
 {
 	inside[thread] = false;
-	sy__self.here = (ptrdiff_t)(sy__self.slot * SY_SLOT_STRIDE);
+	sy__self.slot_offset = (ptrdiff_t)(sy__self.slot * SY_SLOT_STRIDE);
 	sy__self.busy = 0;
 	ended(thread, __ATOMIC_RELEASE);
 }
@@ -330,7 +330,7 @@ bool sy__claim_enter(unsigned *slot)
 	step(CLAIM, NULL, true);
 	claimer = self;
 	for (unsigned i = 0; i < thread_count(); i++) {
-		threads[i].here = SY__DUMMY_HERE;
+		threads[i].slot_offset = SY__DUMMY_OFFSET;
 		threads[i].last = SY__NOTHING;
 		atomic_read((unsigned)self, call_words[i], __ATOMIC_ACQUIRE);
 	}
@@ -348,7 +348,7 @@ void sy__claim_leave(void)
 	atomic_written((unsigned)self, claim_word, __ATOMIC_RELEASE, true);
 	claimer = -1;
 	for (unsigned i = 0; i < thread_count(); i++)
-		threads[i].here = (ptrdiff_t)(threads[i].slot * SY_SLOT_STRIDE);
+		threads[i].slot_offset = (ptrdiff_t)(threads[i].slot * SY_SLOT_STRIDE);
 	leave((unsigned)self);
 }
 
@@ -411,8 +411,8 @@ void says_busy(const volatile void *address, uint64_t value, int order)
 		ended((unsigned)running(), order);
 }
 
-void asks_here(const volatile void *address, int order)
+void asks_slot_offset(const volatile void *address, int order)
 {
-	if (has_claims() && running() >= 0 && (address == &sy__self.here || address == &sy__self.last))
+	if (has_claims() && running() >= 0 && (address == &sy__self.slot_offset || address == &sy__self.last))
 		atomic_read((unsigned)running(), claim_word, order);
 }

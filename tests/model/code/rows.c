@@ -9,7 +9,7 @@
 #include "core/types.h"
 #include <string.h>
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/backend/large.h"
 #include "core/backend/run_cache.h"
 #include "schedule.h"
@@ -48,7 +48,7 @@ static uint64_t *last_word(unsigned at)
 
 static void take(unsigned at, size_t bytes)
 {
-	world.runs[at] = world.heap->malloc_here(bytes, world.heap);
+	world.runs[at] = world.heap->malloc_this_slot(bytes, world.heap);
 	world.bytes[at] = bytes;
 	if (!world.runs[at])
 		model_wrong("there is no memory");
@@ -62,7 +62,7 @@ static void give(unsigned at)
 	if (*(uint64_t *)(void *)world.runs[at] != at || *last_word(at) != at)
 		model_wrong("a run has been written to");
 	become(world.runs[at], world.bytes[at], 1, "a run is nobody's");
-	world.heap->kfree_here(world.runs[at], world.heap);
+	world.heap->kfree_this_slot(world.runs[at], world.heap);
 	world.bytes[at] = 0;
 }
 
@@ -145,7 +145,7 @@ static void gives(void)
 static void gives_twice(void)
 {
 	give(0);
-	world.heap->kfree_here(world.runs[0], world.heap);
+	world.heap->kfree_this_slot(world.runs[0], world.heap);
 	take(10, BYTES);
 	take(11, BYTES);
 }
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 		{ "rows_room_lost", "room", "", "sy__run_cache_make_room", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
 		/* That nothing is kept is said after the look, not before. What lives is counted by a plain sum; and a run is kept twice. */
 		{ "rows_said_late", "ends twice", "nobody would look", "sy__run_cache_flush", "sy__run_cache_flush", STORES, 1, LATE, 0 },
-		{ "rows_plain_sum", "counts", "a race", "count_here", NULL, STORES, 0, PLAIN, 0 },
+		{ "rows_plain_sum", "counts", "a race", "count_in_slot", NULL, STORES, 0, PLAIN, 0 },
 		{ "rows_kept_twice", "given twice", "", "is_cached", NULL, LOADS, 0, READS, 1 },
 		{ .name = NULL },
 	};

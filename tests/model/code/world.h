@@ -5,7 +5,7 @@
 #include "core/types.h"
 #include <string.h>
 
-#include "core/here.h"
+#include "core/this_slot.h"
 #include "core/page_interface.h"
 #include "schedule.h"
 

@@ -2,7 +2,7 @@
  * Calls without slots: they run on the slot of the calling thread or CPU.
  *
  * The public entries jump to functions that the cache or heap itself names. In a heap of threads these are the policy's own fast
- * paths (struct sy_here in policy.h), or the generic entries if it has none. In any other heap they call the policy on slot 0,
+ * paths (struct sy_this_slot in policy.h), or the generic entries if it has none. In any other heap they call the policy on slot 0,
  * as the caller drives all slots alone.
  *
  * The generic entries are the slow half of every fast path. They have the platform give the caller its real slot
@@ -17,7 +17,7 @@
  * Heaps of threads are on a list, because a thread that ends gives up its state in each of them. Only claims come before the
  * list's lock in the lock order. It is taken inside calls only, so nobody holds it while a thread forks.
  */
-#include "here.h"
+#include "this_slot.h"
 
 #include "deferred.h"
 #include "list.h"
@@ -91,7 +91,7 @@ static SY__COLD void tick(struct sy_heap *heap)
 		heap->on_tick(heap);
 }
 
-void sy__here_leave(struct sy_heap *heap)
+void sy__this_slot_leave(struct sy_heap *heap)
 {
 	if (sy__unlikely(!(sy__calls() & (SY__TICK_CALLS - 1))))
 		tick(heap);
@@ -116,12 +116,12 @@ void sy__heap_tick(struct sy_heap *heap)
 
 /* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
-void *sy__here_failed(struct sy_cache *cache, unsigned flags)
+void *sy__this_slot_failed(struct sy_cache *cache, unsigned flags)
 {
 	return cache->heap->on_cache_failure ? cache->heap->on_cache_failure(cache, flags) : NULL;
 }
 
-void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
+void *sy__this_slot_cache_alloc(struct sy_cache *cache, unsigned flags)
 {
 	unsigned slot;
 	void *object;
@@ -129,21 +129,21 @@ void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
-	sy__here_leave(cache->heap);
-	return sy__unlikely(!object) ? sy__here_failed(cache, flags) : object;
+	sy__this_slot_leave(cache->heap);
+	return sy__unlikely(!object) ? sy__this_slot_failed(cache, flags) : object;
 }
 
-void sy__here_cache_free(struct sy_cache *cache, void *object)
+void sy__this_slot_cache_free(struct sy_cache *cache, void *object)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	cache->policy->cache_free(cache, slot, object);
-	sy__here_leave(cache->heap);
+	sy__this_slot_leave(cache->heap);
 }
 
-void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
+void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	unsigned slot;
 	void *object;
@@ -151,39 +151,39 @@ void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
-	sy__here_leave(heap);
+	sy__this_slot_leave(heap);
 	return sy__unlikely(!object && heap->on_failure) ? heap->on_failure(size, flags, heap) : object;
 }
 
-void *sy__here_malloc(size_t size, struct sy_heap *heap)
+void *sy__this_slot_malloc(size_t size, struct sy_heap *heap)
 {
-	return sy__here_kmalloc(size, 0, heap);
+	return sy__this_slot_kmalloc(size, 0, heap);
 }
 
-void sy__here_kfree(void *object, struct sy_heap *heap)
+void sy__this_slot_kfree(void *object, struct sy_heap *heap)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	heap->policy->kfree(heap, slot, object);
-	sy__here_leave(heap);
+	sy__this_slot_leave(heap);
 }
 
-void sy__here_free(void *object, struct sy_heap *heap)
+void sy__this_slot_free(void *object, struct sy_heap *heap)
 {
 	if (sy__likely(sy__holds(heap, object)))
-		heap->kfree_here(object, heap);
+		heap->kfree_this_slot(object, heap);
 	else if (heap->on_foreign_free)
 		heap->on_foreign_free(object, heap);
 }
 
-static const struct sy_here generic = {
-	.cache_alloc = sy__here_cache_alloc,
-	.cache_free = sy__here_cache_free,
-	.kmalloc = sy__here_kmalloc,
-	.malloc = sy__here_malloc,
-	.kfree = sy__here_kfree,
+static const struct sy_this_slot generic = {
+	.cache_alloc = sy__this_slot_cache_alloc,
+	.cache_free = sy__this_slot_cache_free,
+	.kmalloc = sy__this_slot_kmalloc,
+	.malloc = sy__this_slot_malloc,
+	.kfree = sy__this_slot_kfree,
 };
 
 /* ---- Heaps whose slots the caller drives -------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static void kfree_first(void *object, struct sy_heap *heap)
 	heap->policy->kfree(heap, 0, object);
 }
 
-static const struct sy_here first = {
+static const struct sy_this_slot first = {
 	.cache_alloc = cache_alloc_first,
 	.cache_free = cache_free_first,
 	.kmalloc = kmalloc_first,
@@ -223,11 +223,11 @@ static const struct sy_here first = {
 
 /* ---- Who has which entries ---------------------------------------------------------------------------------------- */
 
-static const struct sy_here *entries(const struct sy_heap *heap)
+static const struct sy_this_slot *entries(const struct sy_heap *heap)
 {
 	if (!heap->threads)
 		return &first;
-	return heap->policy->here ? heap->policy->here : &generic;
+	return heap->policy->this_slot ? heap->policy->this_slot : &generic;
 }
 
 /* Entries for heaps that bound the size of requests (sy_sizing.most), so that other heaps need not check it. */
@@ -243,42 +243,42 @@ static void *malloc_bounded(size_t size, struct sy_heap *heap)
 	return kmalloc_bounded(size, 0, heap);
 }
 
-void sy__here_heap(struct sy_heap *heap)
+void sy__this_slot_heap(struct sy_heap *heap)
 {
-	heap->kmalloc_here = heap->sizing.most ? kmalloc_bounded : entries(heap)->kmalloc;
-	heap->malloc_here = heap->sizing.most ? malloc_bounded : entries(heap)->malloc;
-	heap->kfree_here = entries(heap)->kfree;
-	heap->free_here = entries(heap)->free ? entries(heap)->free : sy__here_free;
+	heap->kmalloc_this_slot = heap->sizing.most ? kmalloc_bounded : entries(heap)->kmalloc;
+	heap->malloc_this_slot = heap->sizing.most ? malloc_bounded : entries(heap)->malloc;
+	heap->kfree_this_slot = entries(heap)->kfree;
+	heap->free_this_slot = entries(heap)->free ? entries(heap)->free : sy__this_slot_free;
 }
 
-void sy__here_cache(struct sy_cache *cache)
+void sy__this_slot_cache(struct sy_cache *cache)
 {
-	cache->alloc_here = entries(cache->heap)->cache_alloc;
-	cache->free_here = entries(cache->heap)->cache_free;
+	cache->alloc_this_slot = entries(cache->heap)->cache_alloc;
+	cache->free_this_slot = entries(cache->heap)->cache_free;
 }
 
 /* ---- The public entries ------------------------------------------------------------------------------------------- */
 
 void *sy_alloc(struct sy_cache *cache, unsigned flags)
 {
-	return cache->alloc_here(cache, flags);
+	return cache->alloc_this_slot(cache, flags);
 }
 
 void sy_free(struct sy_cache *cache, void *object)
 {
 	if (sy__likely(object))
-		cache->free_here(cache, object);
+		cache->free_this_slot(cache, object);
 }
 
 void *sy_malloc(struct sy_heap *heap, size_t size, unsigned flags)
 {
-	return heap->kmalloc_here(size, flags, heap);
+	return heap->kmalloc_this_slot(size, flags, heap);
 }
 
 void sy_mfree(struct sy_heap *heap, void *object)
 {
 	if (sy__likely(object))
-		heap->kfree_here(object, heap);
+		heap->kfree_this_slot(object, heap);
 }
 
 unsigned sy_alloc_bulk(struct sy_cache *cache, unsigned flags, unsigned count, void **objects)
@@ -290,8 +290,8 @@ unsigned sy_alloc_bulk(struct sy_cache *cache, unsigned flags, unsigned count, v
 	while (done < count && (objects[done] = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE)))
 		done++;
 	if (cache->heap->threads)
-		sy__here_leave(cache->heap);
-	while (done < count && flags & SY_KM_SLEEP && (objects[done] = sy__here_failed(cache, flags)))
+		sy__this_slot_leave(cache->heap);
+	while (done < count && flags & SY_KM_SLEEP && (objects[done] = sy__this_slot_failed(cache, flags)))
 		done++;
 	return done;
 }
@@ -306,7 +306,7 @@ void sy_free_bulk(struct sy_cache *cache, unsigned count, void **objects)
 		if (objects[i])
 			cache->policy->cache_free(cache, slot, objects[i]);
 	if (cache->heap->threads)
-		sy__here_leave(cache->heap);
+		sy__this_slot_leave(cache->heap);
 }
 
 /* ---- Heaps of threads --------------------------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ static void slot_ends(unsigned slot)
 }
 
 /* The lock is taken in a call of its own, see above. Threads that hold it never wait for others, so this wait is short. */
-bool sy__here_attach(struct sy_heap *heap)
+bool sy__this_slot_attach(struct sy_heap *heap)
 {
 	unsigned slot;
 
@@ -346,7 +346,7 @@ bool sy__here_attach(struct sy_heap *heap)
 	return true;
 }
 
-void sy__here_detach(struct sy_heap *heap)
+void sy__this_slot_detach(struct sy_heap *heap)
 {
 	sy__lock(&heaps.lock);
 	sy__list_remove(&heap->threads_link);

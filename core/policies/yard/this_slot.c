@@ -1,5 +1,5 @@
 /*
- * yard: the fast paths of threads, on the caller's own slot (core/here.h).
+ * yard: the fast paths of threads, on the caller's own slot (core/this_slot.h).
  *
  * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's
  * entry:
@@ -21,7 +21,7 @@
  * call too (core/backend/run_cache.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever
  * found.
  *
- * The dummy slot (struct sy_here in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
+ * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
  * it takes no fast path, and nothing is ever written to it.
  */
 #include "../../backend/metadata.h"
@@ -59,33 +59,33 @@ static inline void *refilled(struct sy__yard_slot *own)
 	return object;
 }
 
-static SY__OUT_OF_LINE void *refill_here(struct sy__yard_cache *cache, unsigned flags, struct sy__yard_slot *own)
+static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsigned flags, struct sy__yard_slot *own)
 {
 	void *object = refilled(own);
 
 	if (sy__unlikely(!object))
-		return sy__here_cache_alloc(&cache->base.cache, flags);
+		return sy__this_slot_cache_alloc(&cache->base.cache, flags);
 	return sy__unlikely(flags & SY_ZERO) ? sy__yard_zeroed(cache, object) : object;
 }
 
 static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
 {
-	struct sy__yard_slot *own = sy__yard_slot_here(sy__node_cache(cache)->slots, sy__call_begin());
-	void *object = sy__yard_take_here(own, offset);
+	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
+	void *object = sy__yard_take_this_slot(own, offset);
 
 	if (sy__unlikely(!object))
-		return refill_here(sy__yard_cache(cache), flags, own);
+		return refill_this_slot(sy__yard_cache(cache), flags, own);
 	if (sy__unlikely(flags & SY_ZERO))
 		return sy__yard_zeroed(sy__yard_cache(cache), object);
 	return object;
 }
 
-static void *alloc_here(struct sy_cache *cache, unsigned flags)
+static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
 	return alloc_linked(cache, flags, 0);
 }
 
-static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
+static void *alloc_behind_this_slot(struct sy_cache *cache, unsigned flags)
 {
 	return alloc_linked(cache, flags, sy__node_cache(cache)->offset);
 }
@@ -94,22 +94,22 @@ SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, 
 {
 	void *object = refilled(own);
 
-	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+	return sy__likely(object) ? object : sy__this_slot_malloc(size, heap);
 }
 
 /* Other sizes, and flags that ask for more. */
-static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
+static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags));
 	struct sy__yard_slot *own;
 	void *object;
 
 	if (sy__unlikely(!cache))
-		return sy__here_kmalloc(size, flags, heap);
-	own = sy__yard_slot_here(cache->base.slots, sy__call_begin());
-	object = sy__yard_take_here(own, 0);
+		return sy__this_slot_kmalloc(size, flags, heap);
+	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
+	object = sy__yard_take_this_slot(own, 0);
 	if (sy__unlikely(!object) && !(object = refilled(own)))
-		return sy__here_kmalloc(size, flags, heap);
+		return sy__this_slot_kmalloc(size, flags, heap);
 	return flags & SY_ZERO ? sy__yard_zeroed(cache, object) : object;
 }
 
@@ -118,31 +118,31 @@ static SY__OUT_OF_LINE void *kmalloc_refill(size_t size, unsigned flags, struct 
 {
 	void *object = refilled(own);
 
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+	return sy__likely(object) ? object : sy__this_slot_kmalloc(size, flags, heap);
 }
 
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__yard_slot *own;
 	void *object;
 
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
-		return kmalloc_other_here(size, flags, heap);
+		return kmalloc_other_this_slot(size, flags, heap);
 	own = sy__yard_small_slot(size, heap);
-	object = sy__yard_take_here(own, 0);
+	object = sy__yard_take_this_slot(own, 0);
 	return sy__likely(object) ? object : kmalloc_refill(size, flags, heap, own);
 }
 
 /* Sizes above SY__KMALLOC_LARGEST, and 0. */
-static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
+static SY__OUT_OF_LINE void *large_this_slot(size_t size, struct sy_heap *heap)
 {
-	ptrdiff_t here = sy__call_begin();
+	ptrdiff_t slot_offset = sy__call_begin();
 	void *object = NULL;
 
-	if (sy__likely(size && here != SY__DUMMY_HERE) && !sy__tick_is_due())
-		object = sy__large_alloc_cached(heap, sy__run_cache_here(heap, here), size);
+	if (sy__likely(size && slot_offset != SY__DUMMY_OFFSET) && !sy__tick_is_due())
+		object = sy__large_alloc_cached(heap, sy__run_cache_at(heap, slot_offset), size);
 	if (sy__unlikely(!object))
-		return sy__here_malloc(size, heap);
+		return sy__this_slot_malloc(size, heap);
 	sy__call_end();
 	return object;
 }
@@ -155,13 +155,13 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 	void *object;
 
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
-		return large_here(size, heap);
-	own = sy__yard_slot_here(yard->sizes->classes[yard->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
-	object = sy__yard_take_here(own, 0);
+		return large_this_slot(size, heap);
+	own = sy__yard_slot_at(yard->sizes->classes[yard->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
+	object = sy__yard_take_this_slot(own, 0);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
 }
 
-static void *malloc_here(size_t size, struct sy_heap *heap)
+static void *malloc_this_slot(size_t size, struct sy_heap *heap)
 {
 	return sy__likely(size - 1 < SY__KMALLOC_SMALL) ? sy__yard_malloc_small(size, heap) : sy__yard_malloc_other(size, heap);
 }
@@ -169,156 +169,156 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 /* ---- Freeing ------------------------------------------------------------------------------------------------------------ */
 
 /* What needs the node, or sends remote objects home. */
-static SY__OUT_OF_LINE void free_slow_here(struct sy__yard_cache *cache, void *object)
+static SY__OUT_OF_LINE void free_slow_this_slot(struct sy__yard_cache *cache, void *object)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_free_slow(cache, slot, object);
-	sy__here_leave(cache->base.cache.heap);
+	sy__this_slot_leave(cache->base.cache.heap);
 }
 
-static SY__OUT_OF_LINE void give_empties_here(struct sy__yard_cache *cache)
+static SY__OUT_OF_LINE void give_empties_this_slot(struct sy__yard_cache *cache)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, sy__yard_slot(cache, slot)));
-	sy__here_leave(cache->base.cache.heap);
+	sy__this_slot_leave(cache->base.cache.heap);
 }
 
 /* A slot may have come by one empty slab more, in a call that ends. */
 static inline void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	if (sy__unlikely(own->empty_slabs > sy__yard_most_empty(cache, own)))
-		give_empties_here(cache);
+		give_empties_this_slot(cache);
 	else
 		sy__call_end();
 }
 
 /* An owned slab that has no object in use any more, in a call that ends. */
-SY__OUT_OF_LINE void sy__yard_emptied_here(struct sy_page *page, ptrdiff_t here)
+SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache = sy__yard_cache_of(page);
-	struct sy__yard_slot *own = sy__yard_slot_here(cache->base.slots, here);
+	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
 
 	sy__yard_emptied(cache, own, page);
 	end_with_empties(cache, own);
 }
 
 /* Of a full slab that the slot has filled, in a call that ends. */
-static SY__OUT_OF_LINE void take_back_here(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
+static SY__OUT_OF_LINE void take_back_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
 {
 	if (sy__likely(sy__yard_take_back(cache, own, page, object, object, 1)))
 		end_with_empties(cache, own);
 	else
-		free_slow_here(cache, object);
+		free_slow_this_slot(cache, object);
 }
 
 /* Of a slab that isn't the slot's, in a call that ends. */
-static inline void put_remote(struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t here)
+static inline void put_remote(struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t slot_offset)
 {
-	struct sy__yard_slot *own = sy__yard_slot_here(cache->base.slots, here);
+	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
 
-	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_here(here, offset) | SY__YARD_FULL))
-		take_back_here(cache, own, page, object);
+	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, offset) | SY__YARD_FULL))
+		take_back_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(own, object, offset)))
 		sy__call_end();
 	else
-		free_slow_here(cache, object);
+		free_slow_this_slot(cache, object);
 }
 
 /* Of another object than the one that was handed out last, in a call that ends. */
 static inline void free_other(struct sy__yard_cache *cache, void *object, size_t offset)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
-	ptrdiff_t here = sy__call_here();
+	ptrdiff_t slot_offset = sy__call_slot_offset();
 
-	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, offset)))
-		sy__yard_put_local(here, page, object, offset);
+	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_at(slot_offset, offset)))
+		sy__yard_put_local(slot_offset, page, object, offset);
 	else
-		put_remote(cache, page, object, offset, here);
+		put_remote(cache, page, object, offset, slot_offset);
 }
 
-static SY__OUT_OF_LINE void free_other_here(struct sy__yard_cache *cache, void *object)
+static SY__OUT_OF_LINE void free_other_this_slot(struct sy__yard_cache *cache, void *object)
 {
 	free_other(cache, object, 0);
 }
 
-static SY__OUT_OF_LINE void free_other_behind_here(struct sy__yard_cache *cache, void *object)
+static SY__OUT_OF_LINE void free_other_behind_this_slot(struct sy__yard_cache *cache, void *object)
 {
 	free_other(cache, object, cache->base.offset);
 }
 
-static void free_here(struct sy_cache *cache, void *object)
+static void free_this_slot(struct sy_cache *cache, void *object)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		free_other_here(sy__yard_cache(cache), object);
+		free_other_this_slot(sy__yard_cache(cache), object);
 	else
-		sy__yard_put_here(object, 0);
+		sy__yard_put_this_slot(object, 0);
 }
 
-static void free_behind_here(struct sy_cache *cache, void *object)
+static void free_behind_this_slot(struct sy_cache *cache, void *object)
 {
 	size_t offset = sy__node_cache(cache)->offset;
 
 	if (sy__unlikely(!sy__call_begin_with(sy__yard_noted(object, offset))))
-		free_other_behind_here(sy__yard_cache(cache), object);
+		free_other_behind_this_slot(sy__yard_cache(cache), object);
 	else
-		sy__yard_put_here(object, offset);
+		sy__yard_put_this_slot(object, offset);
 }
 
-static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
+static SY__OUT_OF_LINE void kfree_large_this_slot(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
-	if (sy__likely(here != SY__DUMMY_HERE && sy__large_free_cached(heap, sy__run_cache_here(heap, here), page)))
+	if (sy__likely(slot_offset != SY__DUMMY_OFFSET && sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page)))
 		sy__call_end();
 	else
-		sy__here_kfree(object, heap);
+		sy__this_slot_kfree(object, heap);
 }
 
 /* What is in no slab of the slot's with links at the start of objects. */
-SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
+SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
 	if (sy__likely(sy__page_is_slab(page) && !sy__yard_cache_of(page)->base.offset))
-		put_remote(sy__yard_cache_of(page), page, object, 0, here);
+		put_remote(sy__yard_cache_of(page), page, object, 0, slot_offset);
 	else if (sy__page_is_large(page))
-		kfree_large_here(object, heap, page, here);
+		kfree_large_this_slot(object, heap, page, slot_offset);
 	else
-		sy__here_kfree(object, heap);
+		sy__this_slot_kfree(object, heap);
 }
 
-static void kfree_here(void *object, struct sy_heap *heap)
+static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
 		sy__yard_kfree_other(object, heap, sy__page_map_index(&sy__yard_heap(heap)->page_map, object));
 	else
-		sy__yard_put_here(object, 0);
+		sy__yard_put_this_slot(object, 0);
 }
 
-static void free_any_here(void *object, struct sy_heap *heap)
+static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
-	sy__yard_free_here(object, heap);
+	sy__yard_free_this_slot(object, heap);
 }
 
 /* ---- Entries ---------------------------------------------------------------------------------------------------------- */
 
-const struct sy_here sy__yard_here = {
-	.cache_alloc = alloc_here,
-	.cache_free = free_here,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
-	.free = free_any_here,
+const struct sy_this_slot sy__yard_this_slot = {
+	.cache_alloc = alloc_this_slot,
+	.cache_free = free_this_slot,
+	.kmalloc = kmalloc_this_slot,
+	.malloc = malloc_this_slot,
+	.kfree = kfree_this_slot,
+	.free = free_any_this_slot,
 };
 
 /* For a cache of a heap of threads whose layout is known. */
-void sy__yard_choose_here(struct sy__yard_cache *cache)
+void sy__yard_choose_entries(struct sy__yard_cache *cache)
 {
 	if (cache->base.offset) {
-		cache->base.cache.alloc_here = alloc_behind_here;
-		cache->base.cache.free_here = free_behind_here;
+		cache->base.cache.alloc_this_slot = alloc_behind_this_slot;
+		cache->base.cache.free_this_slot = free_behind_this_slot;
 	}
 }
 
@@ -341,7 +341,7 @@ static void fill_sizes(struct sy__yard_sizes *sizes, const struct sy__yard_heap 
 }
 
 /* After the classes; false: no memory, nothing kept. */
-bool sy__yard_here_init(struct sy__yard_heap *yard)
+bool sy__yard_this_slot_init(struct sy__yard_heap *yard)
 {
 	struct sy_heap *heap = &yard->heap;
 

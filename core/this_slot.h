@@ -1,14 +1,14 @@
 /*
- * Calls without slots ("here"): they run on the calling thread's slot. See here.c.
+ * Calls without slots: they run on the calling thread's slot. See this_slot.c.
  *
- * A policy's fast path (struct sy_here in policy.h) looks like this. When it misses, it jumps to the generic entry without having
+ * A policy's fast path (struct sy_this_slot in policy.h) looks like this. When it misses, it jumps to the generic entry without having
  * ended the call:
  *
- * 	static void *alloc_here(struct sy_cache *cache, unsigned flags)
+ * 	static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
  * 	{
  * 		struct slot *own = (struct slot *)(void *)((char *)slots + sy__call_begin());  (may be the dummy)
  * 		if (sy__unlikely(nothing in own, or flags that ask for more))
- * 			return sy__here_cache_alloc(cache, flags);
+ * 			return sy__this_slot_cache_alloc(cache, flags);
  * 		take from own;
  * 		sy__call_end();
  * 		return object;
@@ -16,37 +16,38 @@
  *
  * Nothing may have changed before the jump.
  */
-#ifndef SY_HERE_H
-#define SY_HERE_H
+#ifndef SY_THIS_SLOT_H
+#define SY_THIS_SLOT_H
 
 #include "ticks.h"
 #include "types.h"
 
-SY__COLD void *sy__here_cache_alloc(struct sy_cache *, unsigned flags);
-SY__COLD void *sy__here_failed(struct sy_cache *, unsigned flags); /* result of a slow call that ended without an object */
-SY__COLD void sy__here_cache_free(struct sy_cache *, void *object);
-SY__COLD void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *);
-SY__COLD void *sy__here_malloc(size_t size, struct sy_heap *);
-SY__COLD void sy__here_kfree(void *object, struct sy_heap *);
-void sy__here_leave(struct sy_heap *); /* ends a slow call in a heap of threads; each SY__TICK_CALLS-th looks at the clock */
-void sy__here_free(void *object, struct sy_heap *); /* frees any address; a call need not have begun */
+SY__COLD void *sy__this_slot_cache_alloc(struct sy_cache *, unsigned flags);
+SY__COLD void *sy__this_slot_failed(struct sy_cache *, unsigned flags); /* result of a slow call that ended without an object */
+SY__COLD void sy__this_slot_cache_free(struct sy_cache *, void *object);
+SY__COLD void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap *);
+SY__COLD void *sy__this_slot_malloc(size_t size, struct sy_heap *);
+SY__COLD void sy__this_slot_kfree(void *object, struct sy_heap *);
+void sy__this_slot_leave(struct sy_heap *); /* ends a slow call in a heap of threads; each SY__TICK_CALLS-th looks at the clock */
+void sy__this_slot_free(void *object, struct sy_heap *); /* frees any address; a call need not have begun */
 
 /* The slot that sy__call_begin returned; not the dummy's. */
-static inline unsigned sy__here_slot(ptrdiff_t here)
+static inline unsigned sy__slot_of_offset(ptrdiff_t slot_offset)
 {
-	return (unsigned)(here / (ptrdiff_t)SY_SLOT_STRIDE);
+	return (unsigned)(slot_offset / (ptrdiff_t)SY_SLOT_STRIDE);
 }
 
-/* Begins a call and takes a lock: the fast path of policies without per-slot state. SY__DUMMY_HERE: the lock was taken, or the call
+/* Begins a call and takes a lock: the fast path of policies without per-slot state. SY__DUMMY_OFFSET: the lock was taken, or the call
  * is due for a look at the clock, so a slow call must follow. A fast call does not wait for locks, as claimers wait for it. */
-static inline ptrdiff_t sy__here_lock(sy__lock_t *lock)
+static inline ptrdiff_t sy__call_begin_locked(sy__lock_t *lock)
 {
-	ptrdiff_t here = sy__call_begin();
+	ptrdiff_t slot_offset = sy__call_begin();
+	bool taken = sy__likely(slot_offset != SY__DUMMY_OFFSET) && !sy__tick_is_due() && sy__likely(sy__lock_try(lock));
 
-	return sy__likely(here != SY__DUMMY_HERE) && !sy__tick_is_due() && sy__likely(sy__lock_try(lock)) ? here : SY__DUMMY_HERE;
+	return taken ? slot_offset : SY__DUMMY_OFFSET;
 }
 
-static inline void sy__here_unlock(sy__lock_t *lock)
+static inline void sy__call_end_locked(sy__lock_t *lock)
 {
 	sy__unlock(lock);
 	sy__call_end();
@@ -105,11 +106,11 @@ typedef uint64_t (*sy__giver)(struct sy_cache *);
 uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* For heap.c: sets the entries of a new heap, of a new cache. */
-void sy__here_heap(struct sy_heap *);
-void sy__here_cache(struct sy_cache *);
+void sy__this_slot_heap(struct sy_heap *);
+void sy__this_slot_cache(struct sy_cache *);
 
 /* For heap.c: puts a heap onto the list of heaps of threads (false: from inside a call), and takes it off. */
-bool sy__here_attach(struct sy_heap *);
-void sy__here_detach(struct sy_heap *);
+bool sy__this_slot_attach(struct sy_heap *);
+void sy__this_slot_detach(struct sy_heap *);
 
 #endif
