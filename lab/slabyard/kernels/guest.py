@@ -153,9 +153,14 @@ def _resource(name: str) -> bytes:
 
 
 def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str]:
-    """A program for a job, and its command that uses memory up to `spare` bytes by files of `piece` bytes and removes every `each`th."""
+    """A program for a job, and its command that uses memory up to `spare` bytes by files of `piece` bytes and removes every `each`th.
+
+    Without watermark_boost_factor (Linux 5.0), by which each fallback raises the watermarks for a while, here above `spare`: where
+    nothing can be reclaimed the kernel then kills processes.
+    """
     program = compiled("use")
-    return program, f"mount -o remount,size=90% /dev/shm && {program} /dev/shm {spare} {piece} {each}"
+    fill = f"{program} /dev/shm {spare} {piece} {each}"
+    return program, f"echo 0 >/proc/sys/vm/watermark_boost_factor && mount -o remount,size=90% /dev/shm && {fill}"
 
 
 def compiled(name: str, arch: str = "um") -> Path:

@@ -9,4 +9,7 @@ from . import bonwick_speed as speed
 from . import bonwick_systems as systems
 from .model import Item
 
-ITEMS: list[Item] = [caching.HEAD, cache_effects.CACHE_EFFECTS, speed.SPEED, caching.KINDS, *memory.ITEMS, *systems.ITEMS]
+ITEMS: list[Item] = [
+    caching.HEAD, cache_effects.CACHE_EFFECTS, speed.SPEED, caching.KINDS, memory.FRAGMENTATION, systems.KENBUS_RATE, memory.WEEK,
+    systems.SYSTEMS,
+]  # fmt: skip

@@ -15,7 +15,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import itertools
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import UserError
-from ..kernels import build, kinds, machine, run, tools, workloads
 from ..replay.workload import Options, Workload
 from . import charts, variants
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet
 from .variants import Recording
 from .work import Work
 
@@ -44,7 +42,6 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
     "svr4": (23, 45, 45, 46, 199),
 }
 PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
-QUICK_BOOTS = 2  # of each kernel: the fewest that tell how far boots differ
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
 SHARE_OF_SPIKE = 0.5
 PAGE = 4096
@@ -158,25 +155,6 @@ def measure_fragmentation(work: Work) -> Data:
     return {"conditions": found}
 
 
-def measure_kenbus(work: Work) -> Data:
-    """Scripts per minute of kenbus alone, on user-mode kernels with each allocator, booted in turn."""
-    kernel = build.from_installed("um", kinds.parse("slabyard").kind)
-    found: dict[str, list[float]] = {name: [] for name in (HIS if work.quick else (*HIS, "yard", "slub"))}
-    for repetition in range(QUICK_BOOTS if work.quick else work.repetitions):
-        for name, samples in found.items():
-            plan = machine.Plan(kinds.parse(f"slabyard:{name}"), kernel, workloads.parse("kenbus"), machine.Hardware())
-            samples.append(work.once(f"kenbus on {name}, boot {repetition + 1}", lambda: scripts(run.once(plan).texts["output"])))  # noqa: B023
-    return {"scripts": found}
-
-
-def scripts(output: str) -> float:
-    """Scripts per minute, as the workload's last line has them."""
-    told = re.search(r"^kenbus: .* (\d+) a minute$", output, re.MULTILINE)
-    if told is None:
-        raise UserError(f"kenbus did not say how many scripts it ran: {output.strip()[-200:]}")
-    return float(told[1])
-
-
 def judge_fragmentation(data: Data) -> Outcome:
     """His table beside ours; his claims; under which conditions each of them holds."""
     conditions = data["conditions"]
@@ -234,26 +212,6 @@ RULES: Sequence[tuple[str, Rule]] = (
     ("A spike doubles the waste of 4.4BSD and SVr4, and it stays (20 to 43 and 23 to 45%; here: by half at least)",
      lambda of: all(min(of[name]["spike"], of[name]["kenbus"]) >= 1.5 * of[name]["boot"] for name in ("bsd44", "svr4"))),
 )  # fmt: skip
-
-
-def judge_kenbus(data: Data) -> Outcome:
-    """The last column of his table beside ours."""
-    scripts_of = data["scripts"]
-    rows = [(TITLES[name], repeated(PAPER[name][4] if name in PAPER else None, samples)) for name, samples in scripts_of.items()]
-    means = {name: float(np.mean(samples)) for name, samples in scripts_of.items() if name in HIS}
-    margin = 100 * (means["bonwick"] / max(rate for name, rate in means.items() if name != "bonwick") - 1)
-    spread = 100 * max((max(samples) - min(samples)) / float(np.mean(samples)) for samples in scripts_of.values())
-    told = f"{margin:+.1f}% over the next; boots of one allocator differ by up to {spread:.0f}%"
-    claims = [
-        Claim("Slab runs most scripts a minute, by 11% (here: by more than boots of one allocator differ)", margin > spread, told),
-        Claim("SunOS 4.1.3 runs more than 4.4BSD, as it holds less memory", means["sunos4"] > means["bsd44"],
-              f"{means['sunos4']:.0f} and {means['bsd44']:.0f} with memory to spare, where holding less gains nothing"),
-    ]  # fmt: skip
-    stands_for = (
-        "Six users' 48 scripts on one CPU and 512 MiB, on user-mode kernels with each allocator, for kenbus on a 16 MB SPARCstation 1 that "
-        "was short of memory: the allocators' speed alone. By how much memory to spare speeds programs up is left open."
-    )
-    return Outcome([Sheet("Kenbus", "scripts a minute", rows)], claims, stands_for=stands_for)
 
 
 def _wasted(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -383,14 +341,8 @@ def _week_claim(text: str, rule: Callable[[Mapping[str, float]], bool], conditio
     return _claim(text, {title: rule(of) for title, of in conditions.items()}, SHORT, f"{figures}; ")
 
 
-ITEMS = [
-    Item(
-        "bonwick", "fragmentation", "Fragmentation after boot, spike, find, kenbus", "section 5.2, first table",
-        measure_fragmentation, judge_fragmentation, exact=True,
-    ),
-    Item(
-        "bonwick", "kenbus", "Kenbus: scripts per minute", "section 5.2, first table, last column",
-        measure_kenbus, judge_kenbus, lambda: tools.boot("um"),
-    ),
-    Item("bonwick", "week", "One week of light desktop use", "section 5.2, second table", measure_week, judge_week, exact=True),
-]  # fmt: skip
+FRAGMENTATION = Item(
+    "bonwick", "fragmentation", "Fragmentation after boot, spike, find, kenbus", "section 5.2, first table",
+    measure_fragmentation, judge_fragmentation, exact=True,
+)  # fmt: skip
+WEEK = Item("bonwick", "week", "One week of light desktop use", "section 5.2, second table", measure_week, judge_week, exact=True)

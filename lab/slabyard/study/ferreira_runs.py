@@ -22,12 +22,11 @@ import functools
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base import programs
 from ..base.errors import UserError
 from ..kernels import build, cost, flame, guest, kinds, machine, run, source, sysbench, tools
 from ..kernels.workloads import Job, Workload
@@ -195,6 +194,7 @@ def count(plan: machine.Plan) -> dict[str, Any]:
 
 # ---- The boots -----------------------------------------------------------------------------------------------------
 
+
 def boots(work: Work) -> Data:
     """All boots, which every item of the paper judges."""
     data: Data = work.shared("ferreira", "boots", lambda: _boots(work), lambda data: data)
@@ -233,14 +233,12 @@ def _boots(work: Work) -> Data:
             samples[name][cpus].append(part(f"{name}, {cpus} CPUs, boot {turn + 1}", spec, cpus))
     queues = part(f"SLQB with short queues, {scale.cpus[-1]} CPUs", short, scale.cpus[-1])
     counting = {"memory": (1,), "fileio": scale.counted_on}
-    tasks = {
-        (name, mode, cpus): functools.partial(counting_boot, spec, mode, cpus)
-        for name, spec in specs.items()
-        for mode in MODES
-        for cpus in counting[mode]
+    keys = [(name, mode, cpus) for name in specs for mode in MODES for cpus in counting[mode]]
+    counting_boots = {
+        f"{name}, {mode}, {cpus} CPUs, counted": functools.partial(counting_boot, specs[name], mode, cpus) for name, mode, cpus in keys
     }
     counts: dict[str, dict[str, dict[str, Any]]] = {name: {mode: {} for mode in MODES} for name in specs}
-    for (name, mode, cpus), found in _side_by_side(work, tasks).items():
+    for (name, mode, cpus), found in zip(keys, work.side_by_side(counting_boots).values(), strict=True):
         counts[name][mode][str(cpus)] = found
     return {
         "scale": dataclasses.asdict(scale),
@@ -252,18 +250,6 @@ def _boots(work: Work) -> Data:
         "short_queues": {"cpus": scale.cpus[-1], "modes": queues["modes"], "caches": queues["caches"]},
         "trouble": sorted({line for mine in samples.values() for found in mine.values() for one in found for line in one["trouble"]}),
     }
-
-
-def _side_by_side(work: Work, tasks: Mapping[tuple[str, str, int], Callable[[], Any]]) -> dict[tuple[str, str, int], Any]:
-    """Boots that count, as many at once as there are processors: nothing of it is in their figures."""
-    titles = {key: f"{key[0]}, {key[1]}, {key[2]} CPUs, counted" for key in tasks}
-    with programs.side_by_side(os.cpu_count() or 1) as pool:
-        running = {key: pool.submit(task) for key, task in tasks.items() if titles[key] not in work.parts}
-        found = {}
-        for key, title in titles.items():
-            found[key] = work.once(title, running[key].result if key in running else dict)
-            work.progress.step(title)
-        return found
 
 
 def _by_figure(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

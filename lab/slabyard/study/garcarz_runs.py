@@ -123,6 +123,7 @@ def figures(done: run.Run) -> Boot:
 
 # ---- The boots -----------------------------------------------------------------------------------------------------
 
+
 def condition(work: Work, system: str, mode: str) -> Boots:
     """All timed boots of a system and a mode."""
     return _shared(work, f"{system} {mode}", lambda: _timed(work, system, mode))

@@ -10,10 +10,12 @@ them from it, or from its record in the same folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..base import programs
 from ..base.errors import UserError
 from ..base.files import describe_os_error, to_json, write_text
 from ..base.terminal import Progress
@@ -54,6 +56,16 @@ class Work:
                 write_text(self.kept, to_json(self.parts))
         done: Part = self.parts[name]
         return done
+
+    def side_by_side(self, parts: Mapping[str, Callable[[], Part]]) -> dict[str, Part]:
+        """Parts in which nothing is timed, by name: as many at once as there are processors."""
+        with programs.side_by_side(os.cpu_count() or 1) as pool:
+            running = {name: pool.submit(part) for name, part in parts.items() if name not in self.parts}
+            found: dict[str, Part] = {}
+            for name, part in parts.items():
+                found[name] = self.once(name, running[name].result if name in running else part)
+                self.progress.step(name)
+            return found
 
     def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
         """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
