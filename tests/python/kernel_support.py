@@ -57,6 +57,7 @@ up_ns 500000000
 elapsed_ns 250000000
 user_us 1000
 system_us 200000
+switches 7
 status 0
 slab_peak_kb 8000
 looks 12

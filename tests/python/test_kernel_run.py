@@ -149,7 +149,7 @@ def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
     done = run.once(plan)
     assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
-        "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "boot_seconds": 0.5, "held_pages_start": 1000,
+        "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "context_switches": 7, "boot_seconds": 0.5, "held_pages_start": 1000,
         "held_pages_peak": 2000, "held_pages_end": 1100, "grew_pages_peak": 1000, "grew_pages_end": 100, "fragmentation_events": 2,
         "fragmentation_events_boot": 3,
     }  # fmt: skip

@@ -78,6 +78,7 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "seconds": measured["elapsed_ns"] / 1e9,
         "user_seconds": measured["user_us"] / 1e6,
         "system_seconds": measured["system_us"] / 1e6,
+        "context_switches": measured["switches"],
         **({"processor_seconds": outcome.used_ended - outcome.used_began} if plan.kernel.arch == "um" else {}),
         "boot_seconds": measured["up_ns"] / 1e9,
         "held_pages_start": start,

@@ -101,8 +101,8 @@ int main(int argc, char **argv)
 	start = nanoseconds(CLOCK_MONOTONIC) - start;
 	MARK("2");
 	getrusage(RUSAGE_CHILDREN, &used);
-	printf("up_ns %lld\nelapsed_ns %lld\nuser_us %lld\nsystem_us %lld\nstatus %d\nslab_peak_kb %ld\nlooks %ld\n", up, start,
-	       microseconds(used.ru_utime), microseconds(used.ru_stime),
+	printf("up_ns %lld\nelapsed_ns %lld\nuser_us %lld\nsystem_us %lld\nswitches %ld\nstatus %d\nslab_peak_kb %ld\nlooks %ld\n", up, start,
+	       microseconds(used.ru_utime), microseconds(used.ru_stime), used.ru_nvcsw + used.ru_nivcsw,
 	       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), peak, looks);
 	return 0;
 }
