@@ -142,6 +142,15 @@ static struct sy__yard_cache *cache_in(struct sy_page *page)
 
 #include "../size_entries.h"
 
+/* For a cache of a heap of threads whose layout is known. */
+void sy__yard_choose_entries(struct sy__yard_cache *cache)
+{
+	if (cache->base.offset) {
+		cache->base.cache.alloc_this_slot = entry_alloc_this_slot;
+		cache->base.cache.free_this_slot = entry_free_this_slot;
+	}
+}
+
 /* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
 
 /* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
@@ -317,7 +326,7 @@ const struct sy_policy sy__yard = {
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__yard_heap),
-	.threads_bytes = sizeof(struct sy__yard_sizes),
+	.threads_bytes = SY__KMALLOC_SMALL / 8 * sizeof(struct sy__yard_slot *),
 	.cache_bytes = sizeof(struct sy__yard_cache),
 	.cache_alloc = entry_alloc,
 	.cache_free = entry_free,

@@ -4,7 +4,6 @@
 
 #include "../../backend/page_map.h"
 #include "../../backend/run_cache.h"
-#include "../../backend/slot_areas.h"
 #include "../../kmalloc.h"
 #include "../node.h"
 
@@ -58,19 +57,12 @@ struct sy__yard_cache {
 	uint8_t next_order;    /* of the next slab, from there to base.order; read by anyone */
 };
 
-/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with `nowhere` behind the largest. */
-struct sy__yard_sizes {
-	struct sy__yard_slot *small[SY__KMALLOC_SMALL / 8];
-	struct sy__yard_slot *classes[SY__KMALLOC_MOST_CLASSES];
-};
-
 struct sy__yard_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* With threads: */
 	struct sy__page_map page_map;
-	struct sy__yard_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
-	struct sy__yard_sizes sizes[]; /* one */
+	struct sy__yard_slot *small[]; /* slots of the normal class for sizes up to 8, 16, 24, … bytes, to SY__KMALLOC_SMALL */
 };
 
 _Static_assert(sizeof(struct sy__yard_heap) <= 4096, "a heap is one page: replays count it");
@@ -239,13 +231,13 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
 }
 
-/* yard.c */
+/* yard.c; with threads a cache's entries */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
+void sy__yard_choose_entries(struct sy__yard_cache *);
 
-/* this_slot.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
+/* this_slot.c, with threads: entries; a heap's sizes and page map (false: no memory). */
 extern const struct sy_this_slot sy__yard_this_slot;
 bool sy__yard_this_slot_init(struct sy__yard_heap *);
-void sy__yard_choose_entries(struct sy__yard_cache *);
 
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
