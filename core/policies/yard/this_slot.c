@@ -179,9 +179,9 @@ SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_o
 }
 
 /* Of a full slab that the slot has filled, in a call that ends. */
-static SY__OUT_OF_LINE void take_back_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
+static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
 {
-	if (sy__likely(sy__yard_take_back(cache, own, page, object, object, 1)))
+	if (sy__likely(sy__yard_put_own(cache, own, page, object, object, 1)))
 		end_with_empties(cache, own);
 	else
 		free_slow_this_slot(cache, object);
@@ -210,7 +210,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 	cache = sy__yard_cache_of(page);
 	own = sy__yard_slot_at(cache->base.slots, slot_offset);
 	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
-		take_back_this_slot(cache, own, page, object);
+		put_own_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(own, object, 0)))
 		sy__call_end();
 	else

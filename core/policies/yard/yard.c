@@ -32,9 +32,9 @@
  * more than it saves. Nothing shared is written.
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
- * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the
- * list of the node that is asked for, else the nearest; those of other nodes, if any will do and they have more than min_partial;
- * the page allocator. A free looks whose the slab is (remote.c).
+ * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the list of the node that
+ * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. A free looks whose the slab is
+ * (remote.c).
  *
  * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
  * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab
@@ -171,32 +171,29 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
 	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
-	if (!sy__word_in_use(old))
-		sy__yard_carve_all(cache, own);
 }
 
-/* Of a list that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run
- * out; relaxed, since it is asked again. */
-static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node, uint32_t spared)
+/* Whether there is one is asked before the lock is taken, as most lists are empty when slots run out; relaxed, since it is asked
+ * again. */
+static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
-	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
+	if (!__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED))
 		return false;
 	sy__lock(&node->lock);
-	if (node->partial_slabs > spared)
+	if (node->partial_slabs)
 		own_partial(cache, own, node);
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
 }
 
-/* Nodes are asked in turn from the nearest one's number on, as no distances are known here. A busy node is better left alone:
- * others take from it only what it has beyond min_partial. */
+/* Nodes are asked in turn from the nearest one's number on, as no distances are known here. */
 static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, bool others)
 {
 	unsigned nodes = cache->base.cache.heap->nodes;
-	bool taken = take_partial(cache, own, &cache->base.nodes[first], 0);
+	bool taken = take_partial(cache, own, &cache->base.nodes[first]);
 
 	for (unsigned i = 1; others && !taken && i < nodes; i++)
-		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes], cache->base.min_partial);
+		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes]);
 	return taken;
 }
 
@@ -309,8 +306,6 @@ static const struct sy_tunable tunables[] = {
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
-	[YARD_MIN_PARTIAL] = { "min_partial", 0, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },

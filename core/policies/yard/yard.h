@@ -11,7 +11,6 @@ enum sy__yard_tunable {
 	YARD_MIN_ORDER,
 	YARD_MAX_ORDER,
 	YARD_MIN_OBJECTS,
-	YARD_MIN_PARTIAL,
 	YARD_MERGE,
 	YARD_REMOTE,
 	YARD_CLASSES
@@ -53,8 +52,7 @@ _Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found b
 struct sy__yard_cache {
 	struct sy__node_cache base;
 	uint16_t remote_limit; /* objects that a slot gathers of others' slabs, at least one */
-	uint8_t first_order;   /* of the first slabs */
-	uint8_t next_order;    /* of the next slab, from there to base.order; read by anyone */
+	uint8_t first_order;   /* of the first slabs; of later ones up to base.order */
 };
 
 struct sy__yard_heap {
@@ -242,13 +240,12 @@ bool sy__yard_this_slot_init(struct sy__yard_heap *);
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
 void sy__yard_activate(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-void sy__yard_carve_all(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_end_carving(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-bool sy__yard_take_back(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
+bool sy__yard_put_own(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 
 /* remote.c: frees that are not the fast path's; the slot's remote objects go home. Pages that went back. */
 void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
@@ -256,7 +253,6 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
-void sy__yard_set_next_order(struct sy__yard_cache *, const struct sy__node *);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
 void sy__yard_release_retained(struct sy_heap *, unsigned slot);
