@@ -1,7 +1,7 @@
 /*
  * yard: what the fast paths of threads are made of (this_slot.c says how they work), for whoever has them without a call between: the
- * policy's own entries, and malloc (malloc/fast.c). Free objects have their links at the start; caches that have them behind, where
- * there is a constructor, take the entries of ../entries.h.
+ * policy's own entries, and malloc (malloc/fast.c). Objects have their links at the start: caches that have them behind, for the
+ * sake of constructors or of readers under RCU, take the entries of ../entries.h.
  */
 #ifndef SY_YARD_FAST_H
 #define SY_YARD_FAST_H
@@ -55,10 +55,10 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
- * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
-static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size_t at)
+ * of a large allocation's pages has no mark of a slot. */
+static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 {
-	struct sy_page *page = sy__page_map_at(&sy__yard_heap(heap)->page_map, at);
+	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
 	ptrdiff_t slot_offset = sy__call_slot_offset();
 
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
@@ -73,10 +73,9 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size
 static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-	size_t page = sy__page_map_index(map, object);
 
-	if (sy__likely(page < map->pages)) {
-		sy__yard_kfree_other(object, heap, page);
+	if (sy__likely(sy__page_map_index(map, object) < map->pages)) {
+		sy__yard_kfree_other(object, heap);
 		return;
 	}
 	sy__call_end();

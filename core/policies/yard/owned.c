@@ -98,26 +98,18 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Links objects side by side, at least one, in order of address, with the last one's link to `end`. */
-static inline void link_side_by_side(char *first, size_t size, uint32_t objects, size_t offset, void *end)
-{
-	for (; --objects; first += size)
-		*sy__yard_link_at(first, offset) = first + size;
-	*sy__yard_link_at(first, offset) = end;
-}
-
-/* Puts the next so many objects in front of the freelist, in order of address. */
+/* Puts the next so many objects, at least one, in front of the freelist, in order of address. */
 static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
-	uint32_t before = sy__node_objects(own->slab) - own->uncarved;
-	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + (size_t)before * cache->base.cache.size;
+	size_t size = cache->base.cache.size, before = sy__node_objects(own->slab) - own->uncarved;
+	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + before * size, *at = first;
+	size_t offset = cache->base.offset;
 
-	if (cache->base.offset)
-		link_side_by_side(first, cache->base.cache.size, objects, cache->base.offset, own->freelist);
-	else
-		link_side_by_side(first, cache->base.cache.size, objects, 0, own->freelist);
-	own->freelist = first;
 	own->uncarved = (uint16_t)(own->uncarved - objects);
+	for (; --objects; at += size)
+		*sy__yard_link_at(at, offset) = at + size;
+	*sy__yard_link_at(at, offset) = own->freelist;
+	own->freelist = first;
 }
 
 /* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to

@@ -106,19 +106,13 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)
 	return pages;
 }
 
-/* How many objects may come until they go home. A slot that allocates none has no use for them, and each may be the last one of
- * its slab. */
-static uint32_t room(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED;
-}
-
-/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. */
+/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. A slot that allocates none has
+ * no use for them, and each may be the last one of its slab: it gathers fewer. */
 static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, void *object)
 {
 	if (own->remote_room <= 1) {
 		sy__yard_flush_remote(cache, slot);
-		own->remote_room = (uint16_t)(room(cache, own) + 1);
+		own->remote_room = (uint16_t)(1 + (own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED));
 		sy__yard_has_idle(cache, own);
 	}
 	sy__yard_push_remote(own, object, cache->base.offset);

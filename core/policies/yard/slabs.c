@@ -40,11 +40,10 @@ static unsigned next_order(const struct sy__yard_cache *cache, struct sy__node *
 	return order;
 }
 
-static bool is_found(const struct sy__yard_cache *cache, struct sy_page *page)
+/* The page map tells kfree of a heap of threads what these pages belong to; false: no memory. */
+bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page, size_t pages)
 {
-	struct sy__yard_heap *yard = sy__yard_heap(cache->base.cache.heap);
-
-	return !yard->heap.threads || sy__page_map_set(&yard->page_map, &yard->heap, page, (size_t)1 << sy__page_order(page));
+	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, pages);
 }
 
 /* A slab for whoever asked, who has all its objects. NULL: no memory. Called outside local sections, as it may run every heap's
@@ -58,7 +57,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (!is_found(cache, page)) {
+	if (!sy__yard_found_by(cache->base.cache.heap, page, (size_t)1 << sy__page_order(page))) {
 		sy__pages_give(cache->base.cache.heap, slot, page);
 		return NULL;
 	}
@@ -180,36 +179,26 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
-/* Gives up empty slabs, those too whose last object somebody else has freed, as far as so many looks at what waits find such.
- * Others go to the end of the list, so that slabs behind them are looked at next time. */
-static uint64_t give_empty(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, unsigned looks)
-{
-	uint64_t pages = sy__yard_give_empties(cache, slot, 0);
-	struct sy_page *page, *first = NULL;
-
-	for (; looks && (page = sy__yard_numbered(cache, own->first)) && page != first; looks--) {
-		sy__yard_next_owned(cache, own);
-		sy__yard_append(cache, own, page);
-		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects) {
-			sy__yard_emptied(cache, own, page);
-			pages += sy__yard_give_empties(cache, slot, 0);
-		} else {
-			first = first ? first : page;
-		}
-	}
-	return pages;
-}
-
-/* All that a slot has beside its active slab and those with objects in use, as far as looks at so many slabs find it. */
+/* All that a slot has beside its active slab and those with objects in use: those too whose last object somebody else has freed, as
+ * far as looks at so many slabs find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
 static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned looks)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
+	struct sy_page *page, *stays = NULL;
 	uint64_t pages;
 
 	if (!own->remote && !own->first && !own->empty)
 		return 0;
-	pages = sy__yard_flush_remote(cache, slot);
-	return pages + give_empty(cache, slot, own, looks);
+	pages = sy__yard_flush_remote(cache, slot) + sy__yard_give_empties(cache, slot, 0);
+	for (; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
+		sy__yard_append(cache, own, sy__yard_next_owned(cache, own));
+		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects)
+			sy__yard_emptied(cache, own, page);
+		else if (!stays)
+			stays = page;
+		pages += sy__yard_give_empties(cache, slot, 0);
+	}
+	return pages;
 }
 
 SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)

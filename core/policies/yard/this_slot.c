@@ -149,23 +149,19 @@ static SY__OUT_OF_LINE void free_slow_this_slot(struct sy__yard_cache *cache, vo
 	sy__this_slot_leave(cache->base.cache.heap);
 }
 
-static SY__OUT_OF_LINE void give_empties_this_slot(struct sy__yard_cache *cache)
+/* The slot may have come by one empty slab too many, in a call that ends. */
+static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	unsigned slot;
 
+	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own))) {
+		sy__call_end();
+		return;
+	}
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, sy__yard_slot(cache, slot)));
 	sy__this_slot_leave(cache->base.cache.heap);
-}
-
-/* A slot may have come by one empty slab more, in a call that ends. */
-static inline void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	if (sy__unlikely(own->empty_slabs > sy__yard_most_empty(cache, own)))
-		give_empties_this_slot(cache);
-	else
-		sy__call_end();
 }
 
 /* An owned slab that has no object in use any more, in a call that ends. */
@@ -217,16 +213,10 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		free_slow_this_slot(cache, object);
 }
 
-/* Of another object than the one that was handed out last, in a call that ends. */
-static inline void free_other(void *object, struct sy_heap *heap)
-{
-	sy__yard_kfree_other(object, heap, sy__page_map_index(&sy__yard_heap(heap)->page_map, object));
-}
-
 static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		free_other(object, heap);
+		sy__yard_kfree_other(object, heap);
 	else
 		sy__yard_put_this_slot(object);
 }
@@ -234,7 +224,7 @@ static void kfree_this_slot(void *object, struct sy_heap *heap)
 /* Out of line, where the heap is looked up. */
 static SY__OUT_OF_LINE void free_other_this_slot(struct sy_cache *cache, void *object)
 {
-	free_other(object, cache->heap);
+	sy__yard_kfree_other(object, cache->heap);
 }
 
 static void free_this_slot(struct sy_cache *cache, void *object)

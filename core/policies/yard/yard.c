@@ -64,29 +64,24 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	return true;
 }
 
-/* Into a slab of the slot's that waits, if that does not become empty; or onto the remote list. */
-static inline bool push_elsewhere(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint32_t owner = sy__yard_owner(slab), mark = sy__yard_mark(cache, own);
-
-	if (owner == mark) {
-		if (sy__unlikely(slab->local_objects + 1u == sy__yard_in_use_now(slab)))
-			return false;
-		sy__yard_push_local(page, object, cache->base.offset);
-		return true;
-	}
-	return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
-}
-
+/* Onto the freelist, if the active slab is the object's; into a slab of the slot's that waits, if that does not become empty; or onto
+ * the remote list. */
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	struct sy_page *head = sy__page_head((struct sy_page *)page);
+	uint32_t owner, mark = sy__yard_mark(cache, own);
 
-	if (sy__unlikely(own->slab != head))
-		return push_elsewhere(cache, own, head, object);
-	*sy__node_next(&cache->base, object) = own->freelist;
-	own->freelist = object;
+	if (sy__likely(own->slab == head)) {
+		*sy__node_next(&cache->base, object) = own->freelist;
+		own->freelist = object;
+		return true;
+	}
+	owner = sy__yard_owner(sy__yard_slab(head));
+	if (owner != mark)
+		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
+	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
+		return false;
+	sy__yard_push_local(head, object, cache->base.offset);
 	return true;
 }
 
@@ -173,28 +168,21 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
 }
 
-/* Whether there is one is asked before the lock is taken, as most lists are empty when slots run out; relaxed, since it is asked
- * again. */
-static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
+/* Of so many nodes, in turn from that one's number on, as no distances are known here. Whether one has any is asked before its lock
+ * is taken, as most lists are empty when slots run out; relaxed, since it is asked again. */
+static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, unsigned nodes)
 {
-	if (!__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED))
-		return false;
-	sy__lock(&node->lock);
-	if (node->partial_slabs)
-		own_partial(cache, own, node);
-	sy__unlock(&node->lock);
-	return own->slab != NULL;
-}
+	for (unsigned i = 0; i < nodes && !own->slab; i++) {
+		struct sy__node *node = &cache->base.nodes[(first + i) % cache->base.cache.heap->nodes];
 
-/* Nodes are asked in turn from the nearest one's number on, as no distances are known here. */
-static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, bool others)
-{
-	unsigned nodes = cache->base.cache.heap->nodes;
-	bool taken = take_partial(cache, own, &cache->base.nodes[first]);
-
-	for (unsigned i = 1; others && !taken && i < nodes; i++)
-		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes]);
-	return taken;
+		if (!__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED))
+			continue;
+		sy__lock(&node->lock);
+		if (node->partial_slabs)
+			own_partial(cache, own, node);
+		sy__unlock(&node->lock);
+	}
+	return own->slab;
 }
 
 /* Of the slot's slabs, or its nodes'. */
@@ -207,7 +195,7 @@ static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int n
 	sy__local_begin(slot);
 	own->cache = cache;
 	object = sy__yard_remote_serves(cache, own) ? sy__yard_pop_remote(cache, own) : sy__yard_refill(cache, slot, own, node);
-	if (!object && take_any_partial(cache, own, nearest, node == SY_ANY_NODE))
+	if (!object && take_partial(cache, own, nearest, node == SY_ANY_NODE ? cache->base.cache.heap->nodes : 1))
 		object = sy__yard_refill(cache, slot, own, node);
 	sy__local_end(slot);
 	return object;
@@ -283,7 +271,7 @@ static void yard_heap_fini(struct sy_heap *heap)
 /* With threads, kfree finds large allocations by the page map too. */
 static bool yard_large_taken(struct sy_heap *heap, struct sy_page *page)
 {
-	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, 1);
+	return sy__yard_found_by(heap, page, 1);
 }
 
 static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
@@ -291,10 +279,9 @@ static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
 }
 
-/* With threads by what kfree looks at too: what a program asks the size of, it often frees next. */
 static size_t yard_usable_size(struct sy_heap *heap, const void *object)
 {
-	struct sy_page *page = heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->page_map, object) : sy__head_of(heap, object);
+	struct sy_page *page = sy__head_of(heap, object);
 
 	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }

@@ -166,24 +166,18 @@ static inline void *sy__yard_pop(struct sy__yard_slot *own, size_t offset)
 	return object;
 }
 
-/* Counts one object more of an owned slab. In memory, and only then reads it: a processor hands what was stored a moment ago on
- * to the load behind it, but not to one that widens it. */
-static inline uint16_t sy__yard_count_local(struct sy__yard_slab *slab)
-{
-	++slab->local_objects;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return slab->local_objects;
-}
-
 /* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
- * says: it may be about to say so, which is then noticed later. */
+ * says: it may be about to say so, which is then noticed later. Counts in memory, and only then reads that: a processor hands what
+ * was stored a moment ago on to the load behind it, but not to one that widens it. */
 static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
 	*sy__yard_link_at(object, offset) = slab->base.local.freelist;
 	slab->base.local.freelist = object;
-	return sy__yard_count_local(slab) == sy__yard_in_use_now(slab);
+	++slab->local_objects;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return slab->local_objects == sy__yard_in_use_now(slab);
 }
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
@@ -252,6 +246,7 @@ void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
 uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
+bool sy__yard_found_by(struct sy_heap *, struct sy_page *, size_t pages);
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
@@ -269,7 +264,7 @@ struct sy_cache *sy__yard_merge(struct sy_heap *, const struct sy_cache *wanted)
 /* trim.c */
 uint64_t sy__yard_trim(struct sy_cache *);
 void sy__yard_refill_emptied(struct sy__yard_cache *, struct sy_page *);
-bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, uint32_t object);
+bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, const void *object);
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *, const struct sy_page *);
 
 /* check.c */
