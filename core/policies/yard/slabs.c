@@ -192,11 +192,12 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	pages = sy__yard_flush_remote(cache, slot) + sy__yard_give_empties(cache, slot, 0);
 	for (; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
 		sy__yard_append(cache, own, sy__yard_next_owned(cache, own));
-		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects)
+		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects) {
 			sy__yard_emptied(cache, own, page);
-		else if (!stays)
+			pages += sy__yard_give_empties(cache, slot, 0);
+		} else if (!stays) {
 			stays = page;
-		pages += sy__yard_give_empties(cache, slot, 0);
+		}
 	}
 	return pages;
 }
