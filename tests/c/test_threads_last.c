@@ -264,7 +264,7 @@ static void give_larger(void)
  * and an object of another size is there, which it frees. */
 static void slab_ended(void)
 {
-	if (!world_open(&world, "yard:max_order=0,min_partial=0", &small))
+	if (!world_open(&world, "yard:max_order=0", &small))
 		return;
 	sy__time_set(&world.heap->scavenge_due, UINT64_MAX); /* else what has gathered may go home */
 	other.work = get_one;

@@ -372,8 +372,8 @@ static void open_wrongly(void)
 
 	CHECK(!sy_heap_open("slbu", NULL, &error));
 	CHECK_TEXT(error, "no allocator is named slbu: did you mean slub?");
-	CHECK(!sy_heap_open("yard:min_partial=x", NULL, &error));
-	CHECK_TEXT(error, "yard: min_partial cannot be x: it can be 0 to 65535");
+	CHECK(!sy_heap_open("yard:min_objects=x", NULL, &error));
+	CHECK_TEXT(error, "yard: min_objects cannot be x: it can be 0 to 32767");
 	CHECK(!sy_heap_open("", NULL, &error));
 	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
 	CHECK(!sy_heap_open("nobody knows this one", NULL, &error));

@@ -7,8 +7,7 @@
  * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they
  * share is a step: the word, the mark of the owner, the node's lock. Objects are linked by memory, not kept as sets, so that a push
  * onto a list that has changed meanwhile goes as wrong as it would. The search visits every state that can be reached within so
- * many calls, from a slab in each of its places. Where the code's way depends on how full other lists are (has the node enough
- * empty slabs), or on what was handed out last, both are tried.
+ * many calls, from a slab in each of its places. Where the code's way depends on what was handed out last, both are tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
@@ -40,7 +39,7 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 		return true;
 	}
 	if (thread->at < UNLOCK)
-		return drain_step(model, state, index, choice);
+		return drain_step(model, state, index);
 	if (thread->stores)
 		return false;
 	state->locked = false;
@@ -49,10 +48,10 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 	return true;
 }
 
-/* Whether a call may change where the slab is. */
-static bool depends_on_lists(const struct thread *thread)
+/* Whether the step depends on what was handed out last. */
+static bool has_choice(const struct thread *thread)
 {
-	return thread->at == FREE || thread->at == FREE_PLACE || thread->at == DRAIN_RELEASE || thread->at == DRAIN_PLACE;
+	return thread->at == FREE;
 }
 
 static void begin(const struct state *from, unsigned index, enum at at, unsigned object, unsigned victim)
@@ -96,7 +95,7 @@ static bool next_states(struct model *model, const struct state *from)
 
 	for (unsigned i = 0; i < THREADS; i++) {
 		begin_all(model, from, i);
-		for (unsigned choice = 0; choice <= depends_on_lists(&from->threads[i]); choice++) {
+		for (unsigned choice = 0; choice <= has_choice(&from->threads[i]); choice++) {
 			struct state state = *from;
 
 			if (!make_step(model, &state, i, choice))
@@ -226,8 +225,8 @@ static const struct {
 	[MARK_LATE] = { "the mark changes after the slab was left", "a slot's slab is not marked as such" },
 	[MARK_LISTED] = { "a full slab that becomes partial keeps its mark", "nobody's slab is marked, though it is not full" },
 	[LEFT_BY_STORE] = { "a full slab is left by a store", "an object is lost" },
-	[BACK_BY_STORE] = { "a full slab is taken back by a store", "a list leads astray" },
-	[BACK_UNASKED] = { "a slab is taken back without a look whether it is full", "a list leads astray" },
+	[BACK_BY_STORE] = { "a full slab is taken back by a store", "an object is handed out twice" },
+	[BACK_UNASKED] = { "a slab is taken back without a look whether it is full", "an object is handed out twice" },
 	[TAKEN_BY_STORE] = { "the word's list is taken by a store", "an object is lost" },
 	[EMPTY_EARLY] = { "a slab counts as empty with one object in use", "a slab counts as empty that is in use" },
 	[LOOK_EARLY] = { "a slab is found empty with one object in use", "a slab counts as empty that is in use" },

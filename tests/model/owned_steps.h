@@ -167,7 +167,7 @@ static void empty_if(const struct model *model, const struct state *state, struc
 		slot->list = EMPTY;
 }
 
-/* sy__yard_push_local, or push_local_row. */
+/* sy__yard_push_local, or sy__yard_put_own. */
 static void push_local(const struct model *model, struct state *state, struct thread *thread, struct slot *slot)
 {
 	unsigned count = load(state, thread, COUNT) + 1;
@@ -186,7 +186,7 @@ static void discard(struct model *model, struct state *state)
 			model->wrong = "a slab goes that is in use";
 }
 
-/* Each of these makes one step of a call; `choice` is what depends on other lists. False: not now. */
+/* Each of these makes one step of a call; `choice` is what depends on what was handed out last. False: not now. */
 static bool free_step(struct model *model, struct state *state, unsigned index, bool choice)
 {
 	struct thread *thread = &state->threads[index];
@@ -211,7 +211,7 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 	case FREE_LOCAL:
 		push_local(model, state, thread, slot);
 		return true;
-	case FREE_BACK: /* sy__yard_take_back */
+	case FREE_BACK: /* take_back */
 		thread->old = state->word;
 		thread->at = FREE_BACK_SWAP;
 		return true;
@@ -284,7 +284,7 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 		if (thread->old.first == NONE)
 			store(state, thread, HELD, GARBAGE);
 		state->listed = true;
-		if (!new.in_use && choice) {
+		if (!new.in_use) {
 			state->listed = false;
 			discard(model, state);
 		}
@@ -329,7 +329,7 @@ static bool take_step(struct model *model, struct state *state, unsigned index)
 		else
 			thread->at = slot->active ? MORE : slot->list != NO_LIST ? TAKE_ACTIVATE : NODE_LOCK;
 		return true;
-	case TAKE_ACTIVATE: /* activate_next, and sy__yard_carve_all */
+	case TAKE_ACTIVATE: /* activate_next */
 		slot->active = true;
 		slot->freelist = NONE;
 		store(state, thread, OWNER, index + 1);
@@ -402,8 +402,6 @@ static bool take_step(struct model *model, struct state *state, unsigned index)
 		slot->freelist = (uint8_t)first;
 		set_local(state, thread, NONE, 0);
 		store(state, thread, OWNER, index + 1);
-		if (!thread->old.in_use)
-			carve(state, thread, slot);
 		thread->at = UNLOCK;
 		return true;
 	}
@@ -445,7 +443,7 @@ static unsigned free_in(const struct state *state, const struct thread *thread, 
 	return count + load(state, thread, COUNT);
 }
 
-static bool drain_step(struct model *model, struct state *state, unsigned index, bool choice)
+static bool drain_step(struct model *model, struct state *state, unsigned index)
 {
 	struct thread *thread = &state->threads[index];
 	struct slot *slot = &state->slots[thread->victim];
@@ -459,21 +457,21 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 		slot->claimed = false;
 		finish(thread);
 		return true;
-	case DRAIN_LOCK: /* give_up */
+	case DRAIN_LOCK: /* sy__yard_deactivate, give_up */
 		if (thread->stores || (state->locked && model->fault != LIST_UNLOCKED))
 			return false;
 		state->locked = true;
 		thread->at = DRAIN_RELEASE;
 		return true;
 	case DRAIN_RELEASE:
-		if (choice && free_in(state, thread, slot) + (model->fault == ENDS_EARLY) == state->word.in_use) { /* ends */
+		if (free_in(state, thread, slot) + (model->fault == ENDS_EARLY) == state->word.in_use) {
 			*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
 			discard(model, state);
 			thread->at = UNLOCK;
 			return true;
 		}
 		thread->chain = model->fault == DRAIN_FORGETS ? NONE : (uint8_t)load(state, thread, HELD);
-		if (slot->active && slot->freelist != NONE) { /* active_chain */
+		if (slot->active && slot->freelist != NONE) {
 			store(state, thread, NEXT + last_of(state, thread, slot->freelist, &count), thread->chain);
 			thread->chain = slot->freelist;
 		}
@@ -488,7 +486,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 		thread->old = state->word;
 		thread->at = DRAIN_SWAP;
 		return true;
-	case DRAIN_SWAP: /* release */
+	case DRAIN_SWAP:
 		if (thread->count)
 			store(state, thread, NEXT + thread->last, thread->old.first);
 		thread->at = DRAIN_PLACE;
@@ -504,7 +502,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 		}
 		*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
 		thread->at = UNLOCK;
-		if (!thread->new.in_use && choice) {
+		if (!thread->new.in_use) {
 			discard(model, state);
 		} else if (thread->new.first != NONE) {
 			store(state, thread, HELD, GARBAGE);

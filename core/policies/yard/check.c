@@ -34,10 +34,9 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	counts->objects_cached += remote;
 	if (own->slab)
 		count_owned(counts, cache, own->slab, sy__node_length(base, own->slab, own->freelist) + own->uncarved);
-	for (struct sy_page *page = sy__yard_numbered(cache, own->first); page; page = sy__yard_behind(cache, page))
-		count_owned(counts, cache, page, 0);
-	for (struct sy_page *page = sy__yard_numbered(cache, own->empty); page; page = sy__yard_behind(cache, page))
-		count_owned(counts, cache, page, 0);
+	for (unsigned i = 0; i < 2; i++)
+		for (struct sy_page *page = sy__yard_numbered(cache, i ? own->empty : own->first); page; page = sy__yard_behind(cache, page))
+			count_owned(counts, cache, page, 0);
 }
 
 void sy__yard_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
@@ -59,18 +58,13 @@ static bool is_mapped(struct sy__yard_cache *cache, struct sy_page *page)
 	return true;
 }
 
-static bool is_slab_order(const struct sy__yard_cache *cache, unsigned order)
-{
-	return order == cache->base.least_order || (order >= cache->first_order && order <= cache->base.order);
-}
-
 static const char *check_slab(struct sy__node_cache *base, struct sy_page *page, uint32_t free)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	uint64_t word = sy__node_word(page);
-	uint32_t owner = sy__yard_owner(sy__yard_slab(page));
+	uint32_t owner = sy__yard_owner(sy__yard_slab(page)), order = sy__page_order(page);
 
-	if (!is_slab_order(cache, sy__page_order(page)))
+	if (order != cache->base.least_order && (order < cache->first_order || order > cache->base.order))
 		return "yard: a slab is of an order that its cache does not use";
 	if (sy__word_in_use(word) + free + sy__yard_emptied_objects(cache, page) != sy__word_objects(word))
 		return "yard: used and free objects of a slab do not add up";
@@ -140,7 +134,7 @@ static const char *check_empty(struct sy__yard_cache *cache, const struct sy__ya
 	return count == own->empty_slabs ? NULL : "yard: a slot's empty slabs are not as many as it says";
 }
 
-static const char *check_remote(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+static const char *check_remote(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	uint32_t count = 0;
 
@@ -153,17 +147,6 @@ static const char *check_remote(const struct sy__yard_cache *cache, const struct
 	return NULL;
 }
 
-static const char *check_slot(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	const char *wrong = check_active(cache, own);
-
-	if (!wrong)
-		wrong = check_waiting(cache, own);
-	if (!wrong)
-		wrong = check_empty(cache, own);
-	return wrong ? wrong : check_remote(cache, own);
-}
-
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__yard_slot *dummy)
 {
@@ -173,11 +156,15 @@ static const char *check_dummy(const struct sy__yard_slot *dummy)
 
 static const char *check_slots(struct sy__node_cache *base)
 {
+	static const char *(*const checks[])(struct sy__yard_cache *, const struct sy__yard_slot *) = {
+		check_active, check_waiting, check_empty, check_remote,
+	};
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_at(base->slots, SY__DUMMY_OFFSET)) : NULL;
 
-	for (unsigned slot = 0; !wrong && slot < base->cache.heap->slots; slot++)
-		wrong = check_slot(cache, sy__yard_slot(cache, slot));
+	for (unsigned slot = 0; slot < base->cache.heap->slots; slot++)
+		for (unsigned i = 0; !wrong && i < sizeof(checks) / sizeof(checks[0]); i++)
+			wrong = checks[i](cache, sy__yard_slot(cache, slot));
 	return wrong;
 }
 

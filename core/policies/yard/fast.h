@@ -1,6 +1,7 @@
 /*
  * yard: what the fast paths of threads are made of (this_slot.c says how they work), for whoever has them without a call between: the
- * policy's own entries, and malloc (malloc/fast.c).
+ * policy's own entries, and malloc (malloc/fast.c). Objects have their links at the start: caches that have them behind, for the
+ * sake of constructors or of readers under RCU, take the entries of ../entries.h.
  */
 #ifndef SY_YARD_FAST_H
 #define SY_YARD_FAST_H
@@ -16,80 +17,65 @@ void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
 
-/* How an object of a slot's active slab is noted as the one handed out last. Those with links behind them under an address that
- * none has, so that kfree, which knows nothing of such, does not find them. */
-static inline const void *sy__yard_noted(const void *object, size_t offset)
-{
-	return offset ? (const char *)object + 1 : object;
-}
-
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
-static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own, size_t offset)
+static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 {
 	void *object;
 
 	if (sy__unlikely(!own->freelist))
 		return NULL;
-	object = sy__yard_pop(own, offset);
-	sy__call_note(sy__yard_noted(object, offset), own);
+	object = sy__yard_pop(own, 0);
+	sy__call_note(object, own);
 	sy__call_end();
 	return object;
 }
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
-static inline void sy__yard_put_this_slot(void *object, size_t offset)
+static inline void sy__yard_put_this_slot(void *object)
 {
 	struct sy__yard_slot *own = sy__call_from();
 
-	*sy__yard_link_at(object, offset) = own->freelist;
+	*sy__yard_link_at(object, 0) = own->freelist;
 	own->freelist = object;
 	sy__call_end();
-}
-
-/* In a call, which ends: an object of a slab that the slot owns. */
-static inline void sy__yard_put_local(ptrdiff_t slot_offset, struct sy_page *page, void *object, size_t offset)
-{
-	if (sy__unlikely(sy__yard_push_local(page, object, offset)))
-		sy__yard_emptied_now(page, slot_offset);
-	else
-		sy__call_end();
 }
 
 /* Begins a call: the caller's slot of a small size's class. */
 static inline struct sy__yard_slot *sy__yard_small_slot(size_t size, struct sy_heap *heap)
 {
-	return sy__yard_slot_at(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+	return sy__yard_slot_at(sy__yard_heap(heap)->small[(size - 1) / 8], sy__call_begin());
 }
 
 static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 {
 	struct sy__yard_slot *own = sy__yard_small_slot(size, heap);
-	void *object = sy__yard_take_this_slot(own, 0);
+	void *object = sy__yard_take_this_slot(own);
 
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
- * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
-static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size_t at)
+ * of a large allocation's pages has no mark of a slot. */
+static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 {
-	struct sy_page *page = sy__page_map_at(&sy__yard_heap(heap)->page_map, at);
+	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
 	ptrdiff_t slot_offset = sy__call_slot_offset();
 
-	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_at(slot_offset, 0)))
-		sy__yard_put_local(slot_offset, page, object, 0);
-	else
+	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
+	else if (sy__unlikely(sy__yard_push_local(page, object, 0)))
+		sy__yard_emptied_now(page, slot_offset);
+	else
+		sy__call_end();
 }
 
 /* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
 static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-	size_t page = sy__page_map_index(map, object);
 
-	if (sy__likely(page < map->pages)) {
-		sy__yard_kfree_other(object, heap, page);
+	if (sy__likely(sy__page_map_index(map, object) < map->pages)) {
+		sy__yard_kfree_other(object, heap);
 		return;
 	}
 	sy__call_end();
@@ -115,7 +101,7 @@ static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap 
 static inline void sy__yard_free_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(sy__call_begin_with(object)))
-		sy__yard_put_this_slot(object, 0);
+		sy__yard_put_this_slot(object);
 	else
 		sy__yard_free_other(object, heap);
 }

@@ -109,9 +109,8 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
 	yard->base.order = (uint8_t)order;
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
-	yard->first_order = yard->next_order = (uint8_t)within(0, order, yard->base.order);
+	yard->first_order = (uint8_t)within(0, order, yard->base.order);
 	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
-	yard->base.min_partial = (uint32_t)heap->tunables[YARD_MIN_PARTIAL];
 	yard->remote_limit = (uint16_t)within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE);
 	if (heap->tunables[YARD_REMOTE] != SY_TUNABLE_AUTO)
 		yard->remote_limit = (uint16_t)heap->tunables[YARD_REMOTE];

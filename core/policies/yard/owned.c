@@ -98,26 +98,18 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Links objects side by side, at least one, in order of address, with the last one's link to `end`. */
-static inline void link_side_by_side(char *first, size_t size, uint32_t objects, size_t offset, void *end)
-{
-	for (; --objects; first += size)
-		*sy__yard_link_at(first, offset) = first + size;
-	*sy__yard_link_at(first, offset) = end;
-}
-
-/* Puts the next so many objects in front of the freelist, in order of address. */
+/* Puts the next so many objects, at least one, in front of the freelist, in order of address. */
 static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
-	uint32_t before = sy__node_objects(own->slab) - own->uncarved;
-	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + (size_t)before * cache->base.cache.size;
+	size_t size = cache->base.cache.size, before = sy__node_objects(own->slab) - own->uncarved;
+	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + before * size, *at = first;
+	size_t offset = cache->base.offset;
 
-	if (cache->base.offset)
-		link_side_by_side(first, cache->base.cache.size, objects, cache->base.offset, own->freelist);
-	else
-		link_side_by_side(first, cache->base.cache.size, objects, 0, own->freelist);
-	own->freelist = first;
 	own->uncarved = (uint16_t)(own->uncarved - objects);
+	for (; --objects; at += size)
+		*sy__yard_link_at(at, offset) = at + size;
+	*sy__yard_link_at(at, offset) = own->freelist;
+	own->freelist = first;
 }
 
 /* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to
@@ -136,19 +128,6 @@ void sy__yard_end_carving(const struct sy__yard_cache *cache, struct sy__yard_sl
 {
 	if (own->uncarved)
 		carve(cache, own, own->uncarved);
-}
-
-/* No object of the active slab is in use, and its word says that the owner has all: forgets where they are. */
-void sy__yard_carve_all(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-
-	if (cache->base.cache.constructor)
-		return;
-	slab->base.local.freelist = NULL;
-	slab->local_objects = 0;
-	own->freelist = NULL;
-	own->uncarved = (uint16_t)sy__node_objects(own->slab);
 }
 
 /* ---- Refilling ------------------------------------------------------------------------------------------------------- */
@@ -221,8 +200,11 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 	if (empty && !(page = sy__yard_next_empty(cache, own)))
 		return false;
 	sy__yard_activate(cache, own, page);
-	if (empty && sy__yard_slab(page)->local_objects == sy__node_objects(page))
-		sy__yard_carve_all(cache, own);
+	if (empty && sy__yard_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
+		sy__yard_slab(page)->base.local.freelist = NULL;
+		sy__yard_slab(page)->local_objects = 0;
+		own->uncarved = (uint16_t)sy__node_objects(page);
+	}
 	return true;
 }
 
@@ -239,11 +221,10 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 	return NULL;
 }
 
-/* ---- Taking back ------------------------------------------------------------------------------------------------------ */
+/* ---- Freeing ---------------------------------------------------------------------------------------------------------- */
 
-/* Frees objects, linked from first to last, of a full slab that the slot has filled itself: the slab is its own again. False: the
- * slab isn't that any more. */
-bool sy__yard_take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
+/* A full slab that the slot has filled itself is its own again, and waits. False: it isn't that any more. */
+static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	uint64_t word = sy__load64(&slab->base.word);
@@ -252,11 +233,23 @@ bool sy__yard_take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	    !sy__swap64(&slab->base.word, &word, word | SY__WORD_FROZEN))
 		return false;
 	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
-	*sy__node_next(&cache->base, last) = NULL;
-	slab->base.local.freelist = first;
-	slab->local_objects = (uint16_t)count;
+	slab->base.local.freelist = NULL;
+	slab->local_objects = 0;
 	sy__yard_append(cache, own, page);
-	if (sy__unlikely(sy__yard_in_use_now(slab) == count))
+	return true;
+}
+
+/* Frees objects, linked from first to last, of a slab that the slot owns, or takes back. False: it is somebody else's. */
+bool sy__yard_put_own(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
+{
+	struct sy__yard_slab *slab = sy__yard_slab(page);
+
+	if (sy__yard_owner(slab) != sy__yard_mark(cache, own) && !take_back(cache, own, page))
+		return false;
+	*sy__node_next(&cache->base, last) = slab->base.local.freelist;
+	slab->base.local.freelist = first;
+	slab->local_objects = (uint16_t)(slab->local_objects + count);
+	if (sy__unlikely(slab->local_objects == sy__yard_in_use_now(slab)))
 		sy__yard_emptied(cache, own, page);
 	return true;
 }

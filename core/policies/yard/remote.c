@@ -42,18 +42,6 @@ static inline struct row cut_row(const struct sy__yard_cache *cache, void **list
 	return row;
 }
 
-/* To the slot's own slab, as it is again, or always was. */
-static void push_local_row(struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct row *row)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(row->page);
-
-	*sy__node_next(&cache->base, row->last) = slab->base.local.freelist;
-	slab->base.local.freelist = row->first;
-	slab->local_objects = (uint16_t)(slab->local_objects + row->count);
-	if (slab->local_objects == sy__yard_in_use_now(slab))
-		sy__yard_emptied(cache, own, row->page);
-}
-
 /* A push that may change the slab's place; pages that went back. */
 static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
 {
@@ -70,7 +58,6 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 	discard = !sy__word_frozen(new) && sy__node_place(&cache->base, node, row->page, !sy__word_full(old), new, false);
 	if (!sy__word_frozen(new))
 		sy__yard_set_owner(slab, SY__YARD_NOBODY);
-	sy__yard_set_next_order(cache, node);
 	sy__unlock(&node->lock);
 	if (!discard)
 		return 0;
@@ -95,12 +82,9 @@ static inline bool push(struct sy__yard_cache *cache, const struct row *row)
 
 static inline uint64_t send_home(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, const struct row *row)
 {
-	uint32_t owner = sy__yard_owner(sy__yard_slab(row->page)), mark = sy__yard_mark(cache, own);
+	bool may_be_own = (sy__yard_owner(sy__yard_slab(row->page)) & ~SY__YARD_FULL) == sy__yard_mark(cache, own);
 
-	if (sy__unlikely(owner == mark))
-		push_local_row(cache, own, row);
-	else if ((owner != (mark | SY__YARD_FULL) || !sy__yard_take_back(cache, own, row->page, row->first, row->last, row->count)) &&
-	         sy__unlikely(!push(cache, row)))
+	if ((!may_be_own || !sy__yard_put_own(cache, own, row->page, row->first, row->last, row->count)) && sy__unlikely(!push(cache, row)))
 		return push_moving(cache, slot, row);
 	if (sy__unlikely(own->empty_slabs > SY__YARD_EMPTY))
 		return sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
@@ -122,19 +106,13 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)
 	return pages;
 }
 
-/* How many objects may come until they go home. A slot that allocates none has no use for them, and each may be the last one of
- * its slab. */
-static uint32_t room(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED;
-}
-
-/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. */
+/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. A slot that allocates none has
+ * no use for them, and each may be the last one of its slab: it gathers fewer. */
 static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, void *object)
 {
 	if (own->remote_room <= 1) {
 		sy__yard_flush_remote(cache, slot);
-		own->remote_room = (uint16_t)(room(cache, own) + 1);
+		own->remote_room = (uint16_t)(1 + (own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED));
 		sy__yard_has_idle(cache, own);
 	}
 	sy__yard_push_remote(own, object, cache->base.offset);
@@ -149,12 +127,8 @@ void sy__yard_free_slow(struct sy__yard_cache *cache, unsigned slot, void *objec
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
 	sy__local_begin(slot);
-	if (sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark(cache, own)) {
-		if (sy__yard_push_local(page, object, cache->base.offset))
-			sy__yard_emptied(cache, own, page);
-	} else if (!sy__yard_take_back(cache, own, page, object, object, 1)) {
+	if (!sy__yard_put_own(cache, own, page, object, object, 1))
 		gather(cache, slot, own, object);
-	}
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
 	sy__local_end(slot);
 }

@@ -18,43 +18,34 @@
  * atomic: one look at the page map (core/backend/page_map.h) finds the slab, which says whose it is. Objects of others' slabs go to
  * the remote list. A slot without a free object is refilled from what it has. All of this is still a fast call. What needs the
  * node or the page allocator, one call in hundreds, is a slow one. Large allocations are kept, and served again, within a fast
- * call too (core/backend/run_cache.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever
- * found.
+ * call too (core/backend/run_cache.h).
  *
  * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
  * it takes no fast path, and nothing is ever written to it.
  */
-#include "../../backend/metadata.h"
 #include "../../backend/run_cache.h"
 #include "fast.h"
 
 /* ---- Allocating ------------------------------------------------------------------------------------------------------- */
 
-/* Nothing is noted of a remote object, as nothing keeps its slab. Were it noted, and the client gave it away, another thread could
- * free it, end the slab, and have an object of another cache there, which would be freed here next. */
-static inline void *pop_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	void *object = sy__yard_pop_remote(cache, own);
-
-	sy__call_note(SY__NOTHING, own);
-	sy__call_end();
-	return object;
-}
-
-/* The first object of what the slot has, in a call that ends; or NULL: a slow call must follow. */
+/* The first object of what the slot has, in a call that ends; or NULL: a slow call must follow. Nothing is noted of a remote object,
+ * as nothing keeps its slab. Were it noted, and the client gave it away, another thread could free it, end the slab, and have an
+ * object of another cache there, which would be freed here next. */
 static inline void *refilled(struct sy__yard_slot *own)
 {
 	struct sy__yard_cache *cache = own->cache;
+	const void *noted = SY__NOTHING;
 	void *object;
 
 	if (sy__unlikely(!cache || sy__tick_is_due()))
 		return NULL;
 	if (sy__yard_remote_serves(cache, own))
-		return pop_remote(cache, own);
-	object = sy__yard_refill(cache, 0, own, SY_ANY_NODE);
+		object = sy__yard_pop_remote(cache, own);
+	else
+		noted = object = sy__yard_refill(cache, 0, own, SY_ANY_NODE);
 	if (sy__unlikely(!object))
 		return NULL;
-	sy__call_note(sy__yard_noted(object, cache->base.offset), own);
+	sy__call_note(noted, own);
 	sy__call_end();
 	return object;
 }
@@ -68,26 +59,16 @@ static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsi
 	return sy__unlikely(flags & SY_ZERO) ? sy__yard_zeroed(cache, object) : object;
 }
 
-static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
+static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
 	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
-	void *object = sy__yard_take_this_slot(own, offset);
+	void *object = sy__yard_take_this_slot(own);
 
 	if (sy__unlikely(!object))
 		return refill_this_slot(sy__yard_cache(cache), flags, own);
 	if (sy__unlikely(flags & SY_ZERO))
 		return sy__yard_zeroed(sy__yard_cache(cache), object);
 	return object;
-}
-
-static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
-{
-	return alloc_linked(cache, flags, 0);
-}
-
-static void *alloc_behind_this_slot(struct sy_cache *cache, unsigned flags)
-{
-	return alloc_linked(cache, flags, sy__node_cache(cache)->offset);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
@@ -97,7 +78,7 @@ SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, 
 	return sy__likely(object) ? object : sy__this_slot_malloc(size, heap);
 }
 
-/* Other sizes, and flags that ask for more. */
+/* Other sizes, flags that ask for more, and a slot without a free object: then a call has begun before. */
 static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags));
@@ -107,33 +88,23 @@ static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags
 	if (sy__unlikely(!cache))
 		return sy__this_slot_kmalloc(size, flags, heap);
 	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
-	object = sy__yard_take_this_slot(own, 0);
+	object = sy__yard_take_this_slot(own);
 	if (sy__unlikely(!object) && !(object = refilled(own)))
 		return sy__this_slot_kmalloc(size, flags, heap);
 	return flags & SY_ZERO ? sy__yard_zeroed(cache, object) : object;
 }
 
-/* The flags say what is to be done where there is no memory. */
-static SY__OUT_OF_LINE void *kmalloc_refill(size_t size, unsigned flags, struct sy_heap *heap, struct sy__yard_slot *own)
-{
-	void *object = refilled(own);
-
-	return sy__likely(object) ? object : sy__this_slot_kmalloc(size, flags, heap);
-}
-
 static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
 {
-	struct sy__yard_slot *own;
 	void *object;
 
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
 		return kmalloc_other_this_slot(size, flags, heap);
-	own = sy__yard_small_slot(size, heap);
-	object = sy__yard_take_this_slot(own, 0);
-	return sy__likely(object) ? object : kmalloc_refill(size, flags, heap, own);
+	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
+	return sy__likely(object) ? object : kmalloc_other_this_slot(size, flags, heap);
 }
 
-/* Sizes above SY__KMALLOC_LARGEST, and 0. */
+/* Sizes that no class serves, and 0. */
 static SY__OUT_OF_LINE void *large_this_slot(size_t size, struct sy_heap *heap)
 {
 	ptrdiff_t slot_offset = sy__call_begin();
@@ -147,17 +118,16 @@ static SY__OUT_OF_LINE void *large_this_slot(size_t size, struct sy_heap *heap)
 	return object;
 }
 
-/* Sizes above SY__KMALLOC_SMALL, and 0. */
 SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 {
-	const struct sy__yard_heap *yard = sy__yard_heap(heap);
+	const struct sy__kmalloc *kmalloc = &sy__yard_heap(heap)->kmalloc;
 	struct sy__yard_slot *own;
 	void *object;
 
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
+	if (sy__unlikely(size - 1 >= kmalloc->largest))
 		return large_this_slot(size, heap);
-	own = sy__yard_slot_at(yard->sizes->classes[yard->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
-	object = sy__yard_take_this_slot(own, 0);
+	own = sy__yard_slot_at(sy__node_cache(kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]])->slots, sy__call_begin());
+	object = sy__yard_take_this_slot(own);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
 }
 
@@ -179,23 +149,19 @@ static SY__OUT_OF_LINE void free_slow_this_slot(struct sy__yard_cache *cache, vo
 	sy__this_slot_leave(cache->base.cache.heap);
 }
 
-static SY__OUT_OF_LINE void give_empties_this_slot(struct sy__yard_cache *cache)
+/* The slot may have come by one empty slab too many, in a call that ends. */
+static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	unsigned slot;
 
+	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own))) {
+		sy__call_end();
+		return;
+	}
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, sy__yard_slot(cache, slot)));
 	sy__this_slot_leave(cache->base.cache.heap);
-}
-
-/* A slot may have come by one empty slab more, in a call that ends. */
-static inline void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	if (sy__unlikely(own->empty_slabs > sy__yard_most_empty(cache, own)))
-		give_empties_this_slot(cache);
-	else
-		sy__call_end();
 }
 
 /* An owned slab that has no object in use any more, in a call that ends. */
@@ -209,70 +175,19 @@ SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_o
 }
 
 /* Of a full slab that the slot has filled, in a call that ends. */
-static SY__OUT_OF_LINE void take_back_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
+static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
 {
-	if (sy__likely(sy__yard_take_back(cache, own, page, object, object, 1)))
+	if (sy__likely(sy__yard_put_own(cache, own, page, object, object, 1)))
 		end_with_empties(cache, own);
 	else
 		free_slow_this_slot(cache, object);
 }
 
-/* Of a slab that isn't the slot's, in a call that ends. */
-static inline void put_remote(struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t slot_offset)
-{
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
-
-	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, offset) | SY__YARD_FULL))
-		take_back_this_slot(cache, own, page, object);
-	else if (sy__likely(sy__yard_push_remote(own, object, offset)))
-		sy__call_end();
-	else
-		free_slow_this_slot(cache, object);
-}
-
-/* Of another object than the one that was handed out last, in a call that ends. */
-static inline void free_other(struct sy__yard_cache *cache, void *object, size_t offset)
-{
-	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
-	ptrdiff_t slot_offset = sy__call_slot_offset();
-
-	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_at(slot_offset, offset)))
-		sy__yard_put_local(slot_offset, page, object, offset);
-	else
-		put_remote(cache, page, object, offset, slot_offset);
-}
-
-static SY__OUT_OF_LINE void free_other_this_slot(struct sy__yard_cache *cache, void *object)
-{
-	free_other(cache, object, 0);
-}
-
-static SY__OUT_OF_LINE void free_other_behind_this_slot(struct sy__yard_cache *cache, void *object)
-{
-	free_other(cache, object, cache->base.offset);
-}
-
-static void free_this_slot(struct sy_cache *cache, void *object)
-{
-	if (sy__unlikely(!sy__call_begin_with(object)))
-		free_other_this_slot(sy__yard_cache(cache), object);
-	else
-		sy__yard_put_this_slot(object, 0);
-}
-
-static void free_behind_this_slot(struct sy_cache *cache, void *object)
-{
-	size_t offset = sy__node_cache(cache)->offset;
-
-	if (sy__unlikely(!sy__call_begin_with(sy__yard_noted(object, offset))))
-		free_other_behind_this_slot(sy__yard_cache(cache), object);
-	else
-		sy__yard_put_this_slot(object, offset);
-}
-
+/* Of no slab, or one whose objects have links behind them. */
 static SY__OUT_OF_LINE void kfree_large_this_slot(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
-	if (sy__likely(slot_offset != SY__DUMMY_OFFSET && sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page)))
+	if (sy__likely(sy__page_is_large(page) && slot_offset != SY__DUMMY_OFFSET &&
+	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page)))
 		sy__call_end();
 	else
 		sy__this_slot_kfree(object, heap);
@@ -281,20 +196,43 @@ static SY__OUT_OF_LINE void kfree_large_this_slot(void *object, struct sy_heap *
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
-	if (sy__likely(sy__page_is_slab(page) && !sy__yard_cache_of(page)->base.offset))
-		put_remote(sy__yard_cache_of(page), page, object, 0, slot_offset);
-	else if (sy__page_is_large(page))
+	struct sy__yard_cache *cache;
+	struct sy__yard_slot *own;
+
+	if (sy__unlikely(!sy__page_is_slab(page) || sy__yard_cache_of(page)->base.offset)) {
 		kfree_large_this_slot(object, heap, page, slot_offset);
+		return;
+	}
+	cache = sy__yard_cache_of(page);
+	own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
+		put_own_this_slot(cache, own, page, object);
+	else if (sy__likely(sy__yard_push_remote(own, object, 0)))
+		sy__call_end();
 	else
-		sy__this_slot_kfree(object, heap);
+		free_slow_this_slot(cache, object);
 }
 
 static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		sy__yard_kfree_other(object, heap, sy__page_map_index(&sy__yard_heap(heap)->page_map, object));
+		sy__yard_kfree_other(object, heap);
 	else
-		sy__yard_put_this_slot(object, 0);
+		sy__yard_put_this_slot(object);
+}
+
+/* Out of line, where the heap is looked up. */
+static SY__OUT_OF_LINE void free_other_this_slot(struct sy_cache *cache, void *object)
+{
+	sy__yard_kfree_other(object, cache->heap);
+}
+
+static void free_this_slot(struct sy_cache *cache, void *object)
+{
+	if (sy__unlikely(!sy__call_begin_with(object)))
+		free_other_this_slot(cache, object);
+	else
+		sy__yard_put_this_slot(object);
 }
 
 static void free_any_this_slot(void *object, struct sy_heap *heap)
@@ -313,42 +251,10 @@ const struct sy_this_slot sy__yard_this_slot = {
 	.free = free_any_this_slot,
 };
 
-/* For a cache of a heap of threads whose layout is known. */
-void sy__yard_choose_entries(struct sy__yard_cache *cache)
-{
-	if (cache->base.offset) {
-		cache->base.cache.alloc_this_slot = alloc_behind_this_slot;
-		cache->base.cache.free_this_slot = free_behind_this_slot;
-	}
-}
-
-/* Whether there are sizes between the largest class and those that go to pages in any heap. */
-static bool has_gap(const struct sy__yard_heap *yard)
-{
-	return yard->kmalloc.largest < SY__KMALLOC_LARGEST;
-}
-
-static void fill_sizes(struct sy__yard_sizes *sizes, const struct sy__yard_heap *yard)
-{
-	const struct sy__kmalloc *kmalloc = &yard->kmalloc;
-
-	for (unsigned class = 0; class < SY__KMALLOC_MOST_CLASSES && kmalloc->classes[class]; class++)
-		sizes->classes[class] = (void *)sy__node_cache(kmalloc->classes[class])->slots;
-	if (has_gap(yard))
-		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = yard->nowhere;
-	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
-		sizes->small[i] = sizes->classes[kmalloc->small_class[i + 1]];
-}
-
-/* After the classes; false: no memory, nothing kept. */
+/* After the classes; false: no memory. */
 bool sy__yard_this_slot_init(struct sy__yard_heap *yard)
 {
-	struct sy_heap *heap = &yard->heap;
-
-	if (has_gap(yard) && !(yard->nowhere = sy__slot_areas_take(heap, sizeof(*yard->nowhere))))
-		return false;
-	if (!sy__page_map_create(&yard->page_map, heap))
-		return false;
-	fill_sizes(yard->sizes, yard);
-	return true;
+	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
+		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
+	return sy__page_map_create(&yard->page_map, &yard->heap);
 }

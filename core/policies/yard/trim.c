@@ -26,26 +26,24 @@
 #define MOST_PAGES 32u /* bits of emptied_pages */
 
 /* Bits of the pages that an object lies in. */
-static uint32_t pages_of(const struct sy__yard_cache *cache, size_t offset)
+static uint32_t pages_of(const struct sy__yard_cache *cache, const struct sy_page *page, const void *object)
 {
+	size_t offset = (size_t)((const char *)object - (const char *)sy__page_address(cache->base.cache.heap, page));
 	uint32_t from = (uint32_t)(offset >> SY_PAGE_SHIFT), to = (uint32_t)((offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT);
 
 	return (uint32_t)((UINT64_C(2) << to) - (UINT64_C(1) << from));
 }
 
-static size_t offset_of(const struct sy__yard_cache *cache, const struct sy_page *page, const void *object)
+static char *object_at(const struct sy__yard_cache *cache, const struct sy_page *page, uint32_t object)
 {
-	return (size_t)((const char *)object - (const char *)sy__page_address(cache->base.cache.heap, page));
+	return (char *)sy__page_address(cache->base.cache.heap, page) + (size_t)object * cache->base.cache.size;
 }
 
-static bool lies_in(const struct sy__yard_cache *cache, uint32_t pages, uint32_t object)
+bool sy__yard_is_emptied(const struct sy__yard_cache *cache, const struct sy_page *page, const void *object)
 {
-	return pages && pages & pages_of(cache, (size_t)object * cache->base.cache.size);
-}
+	uint32_t emptied = sy__word_frozen(sy__node_word(page)) ? 0 : SY_SLAB_STATE(const struct sy__yard_slab, page)->emptied_pages;
 
-bool sy__yard_is_emptied(const struct sy__yard_cache *cache, const struct sy_page *page, uint32_t object)
-{
-	return !sy__word_frozen(sy__node_word(page)) && lies_in(cache, SY_SLAB_STATE(const struct sy__yard_slab, page)->emptied_pages, object);
+	return emptied && emptied & pages_of(cache, page, object);
 }
 
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *cache, const struct sy_page *page)
@@ -53,33 +51,35 @@ uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *cache, const stru
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < sy__node_objects(page); i++)
-		count += sy__yard_is_emptied(cache, page, i);
+		count += sy__yard_is_emptied(cache, page, object_at(cache, page, i));
 	return count;
 }
 
 /* ---- Trimming --------------------------------------------------------------------------------------------------------- */
 
-/* Bits of the pages in which an object is in use: none that is on the list, or lies in the pages that went before. */
-static uint32_t used_pages(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
+static void count(uint16_t *objects, uint32_t pages, int change)
 {
-	uint16_t live[MOST_PAGES + 1] = { 0 }; /* objects that begin in a page, or reach into it from the one before */
-	uint32_t used = 0;
+	for (; pages; pages >>= 1, objects++)
+		*objects = (uint16_t)(*objects + (pages & 1 ? change : 0));
+}
+
+/* Bits of the pages that went before, and of all others in which an object is in use: it is not on the list, and lies in none that
+ * went. */
+static uint32_t pages_to_stay(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
+{
+	uint16_t live[MOST_PAGES] = { 0 }; /* objects that lie in a page, even with a part */
+	uint32_t stay = before;
 
 	for (uint32_t i = 0; i < sy__node_objects(page); i++) {
-		size_t offset = (size_t)i * cache->base.cache.size;
+		uint32_t in = pages_of(cache, page, object_at(cache, page, i));
 
-		for (size_t at = offset >> SY_PAGE_SHIFT; at <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; at++)
-			live[at] = (uint16_t)(live[at] + !lies_in(cache, before, i));
+		count(live, in, !(in & before));
 	}
-	for (void *at = list; at; at = *sy__node_next(&cache->base, at)) {
-		size_t offset = offset_of(cache, page, at);
-
-		for (size_t in = offset >> SY_PAGE_SHIFT; in <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; in++)
-			live[in]--;
-	}
+	for (void *at = list; at; at = *sy__node_next(&cache->base, at))
+		count(live, pages_of(cache, page, at), -1);
 	for (uint32_t i = 0; i < MOST_PAGES; i++)
-		used |= (uint32_t)(live[i] != 0) << i;
-	return used;
+		stay |= (uint32_t)(live[i] != 0) << i;
+	return stay;
 }
 
 /* The list without the objects in some pages, linked anew: its first and last object. */
@@ -90,7 +90,7 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 	*last = NULL;
 	for (void *at = list; at; at = next) {
 		next = *sy__node_next(&cache->base, at);
-		if (go & pages_of(cache, offset_of(cache, page, at)))
+		if (go & pages_of(cache, page, at))
 			continue;
 		*sy__node_next(&cache->base, at) = first;
 		first = at;
@@ -99,19 +99,16 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 	return first;
 }
 
-/* Of the pages that may go all, but for as many as leave something on the list. */
+/* Of the pages that may go all, but for those of the list's first object if nothing else stays on the list. */
 static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
 	uint32_t all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1);
-	uint32_t go = all & ~used_pages(cache, page, list, before) & ~before, outside = 0;
+	uint32_t go = all & ~pages_to_stay(cache, page, list, before);
 
-	for (; go; go &= go - 1) {
-		for (void *at = list; at && !outside; at = *sy__node_next(&cache->base, at))
-			outside = !(go & pages_of(cache, offset_of(cache, page, at)));
-		if (outside)
-			break;
-	}
-	return go;
+	for (void *at = list; at; at = *sy__node_next(&cache->base, at))
+		if (!(go & pages_of(cache, page, at)))
+			return go;
+	return go & ~pages_of(cache, page, list);
 }
 
 /* Puts linked objects in front of what the slab's word has, which then counts so many fewer in use, and is not owned. */
@@ -167,13 +164,12 @@ uint64_t sy__yard_trim(struct sy_cache *cache)
 SY__COLD void sy__yard_refill_emptied(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	char *start = sy__page_address(cache->base.cache.heap, page);
 	void *first = NULL, *last = NULL;
 
 	for (uint32_t i = sy__node_objects(page); i-- > 0;) {
-		char *object = start + (size_t)i * cache->base.cache.size;
+		void *object = object_at(cache, page, i);
 
-		if (!sy__yard_is_emptied(cache, page, i))
+		if (!sy__yard_is_emptied(cache, page, object))
 			continue;
 		*sy__node_next(&cache->base, object) = first;
 		first = object;

@@ -22,15 +22,6 @@ static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, 
 	sy__walk_chain(walk, first, view->cache->offset, sy__node_objects(view->page), state, list, owner);
 }
 
-/* Those of any slab: the walk sees only to its own. */
-static void mark_remote(struct sy__walk *walk, const struct sy__yard_cache *cache, unsigned slot)
-{
-	void *at = sy__yard_slot(cache, slot)->remote;
-
-	for (uint64_t place = 0; place <= cache->remote_limit && sy__node_slab_of(&cache->base, at); at = *sy__node_next(&cache->base, at))
-		sy__walk_mark(walk, at, SY_PART_SLOT, "remote", slot, place++);
-}
-
 /* Of the slot's active slab. */
 static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, const struct sy__yard_slot *own, unsigned slot)
 {
@@ -46,12 +37,12 @@ static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, 
 static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view)
 {
 	const struct sy_cache *cache = &view->cache->cache;
-	const char *start = sy__page_address(cache->heap, view->page);
+	const char *at = sy__page_address(cache->heap, view->page);
 	uint64_t place = 0;
 
-	for (uint32_t i = 0; i < sy__node_objects(view->page); i++)
-		if (sy__yard_is_emptied(sy__yard_cache(&view->cache->cache), view->page, i))
-			sy__walk_mark(walk, start + (size_t)i * cache->size, SY_PART_FREE, "given back", 0, place++);
+	for (uint32_t i = 0; i < sy__node_objects(view->page); i++, at += cache->size)
+		if (sy__yard_is_emptied(sy__yard_cache(&view->cache->cache), view->page, at))
+			sy__walk_mark(walk, at, SY_PART_FREE, "given back", 0, place++);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
@@ -69,7 +60,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	}
 	for (slot = 0; slot < cache->base.cache.heap->slots; slot++)
 		if (sy__slot_reachable(&cache->base.cache, slot))
-			mark_remote(walk, cache, slot);
+			sy__walk_chain(walk, sy__yard_slot(cache, slot)->remote, cache->base.offset, cache->remote_limit, SY_PART_SLOT, "remote", slot);
 }
 
 /* Which of the slot's lists has the slab, and where. */

@@ -32,9 +32,9 @@
  * more than it saves. Nothing shared is written.
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
- * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the
- * list of the node that is asked for, else the nearest; those of other nodes, if any will do and they have more than min_partial;
- * the page allocator. A free looks whose the slab is (remote.c).
+ * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the list of the node that
+ * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. A free looks whose the slab is
+ * (remote.c).
  *
  * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
  * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab
@@ -64,29 +64,24 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	return true;
 }
 
-/* Into a slab of the slot's that waits, if that does not become empty; or onto the remote list. */
-static inline bool push_elsewhere(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint32_t owner = sy__yard_owner(slab), mark = sy__yard_mark(cache, own);
-
-	if (owner == mark) {
-		if (sy__unlikely(slab->local_objects + 1u == sy__yard_in_use_now(slab)))
-			return false;
-		sy__yard_push_local(page, object, cache->base.offset);
-		return true;
-	}
-	return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
-}
-
+/* Onto the freelist, if the active slab is the object's; into a slab of the slot's that waits, if that does not become empty; or onto
+ * the remote list. */
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	struct sy_page *head = sy__page_head((struct sy_page *)page);
+	uint32_t owner, mark = sy__yard_mark(cache, own);
 
-	if (sy__unlikely(own->slab != head))
-		return push_elsewhere(cache, own, head, object);
-	*sy__node_next(&cache->base, object) = own->freelist;
-	own->freelist = object;
+	if (sy__likely(own->slab == head)) {
+		*sy__node_next(&cache->base, object) = own->freelist;
+		own->freelist = object;
+		return true;
+	}
+	owner = sy__yard_owner(sy__yard_slab(head));
+	if (owner != mark)
+		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
+	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
+		return false;
+	sy__yard_push_local(head, object, cache->base.offset);
 	return true;
 }
 
@@ -142,6 +137,15 @@ static struct sy__yard_cache *cache_in(struct sy_page *page)
 
 #include "../size_entries.h"
 
+/* For a cache of a heap of threads whose layout is known. */
+void sy__yard_choose_entries(struct sy__yard_cache *cache)
+{
+	if (cache->base.offset) {
+		cache->base.cache.alloc_this_slot = entry_alloc_this_slot;
+		cache->base.cache.free_this_slot = entry_free_this_slot;
+	}
+}
+
 /* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
 
 /* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
@@ -162,33 +166,23 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
 	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
-	if (!sy__word_in_use(old))
-		sy__yard_carve_all(cache, own);
 }
 
-/* Of a list that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run
- * out; relaxed, since it is asked again. */
-static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node, uint32_t spared)
+/* Of so many nodes, in turn from that one's number on, as no distances are known here. Whether one has any is asked before its lock
+ * is taken, as most lists are empty when slots run out; relaxed, since it is asked again. */
+static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, unsigned nodes)
 {
-	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
-		return false;
-	sy__lock(&node->lock);
-	if (node->partial_slabs > spared)
-		own_partial(cache, own, node);
-	sy__unlock(&node->lock);
-	return own->slab != NULL;
-}
+	for (unsigned i = 0; i < nodes && !own->slab; i++) {
+		struct sy__node *node = &cache->base.nodes[(first + i) % cache->base.cache.heap->nodes];
 
-/* Nodes are asked in turn from the nearest one's number on, as no distances are known here. A busy node is better left alone:
- * others take from it only what it has beyond min_partial. */
-static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, bool others)
-{
-	unsigned nodes = cache->base.cache.heap->nodes;
-	bool taken = take_partial(cache, own, &cache->base.nodes[first], 0);
-
-	for (unsigned i = 1; others && !taken && i < nodes; i++)
-		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes], cache->base.min_partial);
-	return taken;
+		if (!__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED))
+			continue;
+		sy__lock(&node->lock);
+		if (node->partial_slabs)
+			own_partial(cache, own, node);
+		sy__unlock(&node->lock);
+	}
+	return own->slab;
 }
 
 /* Of the slot's slabs, or its nodes'. */
@@ -201,7 +195,7 @@ static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int n
 	sy__local_begin(slot);
 	own->cache = cache;
 	object = sy__yard_remote_serves(cache, own) ? sy__yard_pop_remote(cache, own) : sy__yard_refill(cache, slot, own, node);
-	if (!object && take_any_partial(cache, own, nearest, node == SY_ANY_NODE))
+	if (!object && take_partial(cache, own, nearest, node == SY_ANY_NODE ? cache->base.cache.heap->nodes : 1))
 		object = sy__yard_refill(cache, slot, own, node);
 	sy__local_end(slot);
 	return object;
@@ -277,7 +271,7 @@ static void yard_heap_fini(struct sy_heap *heap)
 /* With threads, kfree finds large allocations by the page map too. */
 static bool yard_large_taken(struct sy_heap *heap, struct sy_page *page)
 {
-	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, 1);
+	return sy__yard_found_by(heap, page, 1);
 }
 
 static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
@@ -285,10 +279,9 @@ static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
 }
 
-/* With threads by what kfree looks at too: what a program asks the size of, it often frees next. */
 static size_t yard_usable_size(struct sy_heap *heap, const void *object)
 {
-	struct sy_page *page = heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->page_map, object) : sy__head_of(heap, object);
+	struct sy_page *page = sy__head_of(heap, object);
 
 	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
@@ -300,8 +293,6 @@ static const struct sy_tunable tunables[] = {
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
-	[YARD_MIN_PARTIAL] = { "min_partial", 0, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
@@ -317,7 +308,7 @@ const struct sy_policy sy__yard = {
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__yard_heap),
-	.threads_bytes = sizeof(struct sy__yard_sizes),
+	.threads_bytes = SY__KMALLOC_SMALL / 8 * sizeof(struct sy__yard_slot *),
 	.cache_bytes = sizeof(struct sy__yard_cache),
 	.cache_alloc = entry_alloc,
 	.cache_free = entry_free,

@@ -4,7 +4,6 @@
 
 #include "../../backend/page_map.h"
 #include "../../backend/run_cache.h"
-#include "../../backend/slot_areas.h"
 #include "../../kmalloc.h"
 #include "../node.h"
 
@@ -12,7 +11,6 @@ enum sy__yard_tunable {
 	YARD_MIN_ORDER,
 	YARD_MAX_ORDER,
 	YARD_MIN_OBJECTS,
-	YARD_MIN_PARTIAL,
 	YARD_MERGE,
 	YARD_REMOTE,
 	YARD_CLASSES
@@ -54,14 +52,7 @@ _Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found b
 struct sy__yard_cache {
 	struct sy__node_cache base;
 	uint16_t remote_limit; /* objects that a slot gathers of others' slabs, at least one */
-	uint8_t first_order;   /* of the first slabs */
-	uint8_t next_order;    /* of the next slab, from there to base.order; read by anyone */
-};
-
-/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with `nowhere` behind the largest. */
-struct sy__yard_sizes {
-	struct sy__yard_slot *small[SY__KMALLOC_SMALL / 8];
-	struct sy__yard_slot *classes[SY__KMALLOC_MOST_CLASSES];
+	uint8_t first_order;   /* of the first slabs; of later ones up to base.order */
 };
 
 struct sy__yard_heap {
@@ -69,8 +60,7 @@ struct sy__yard_heap {
 	struct sy__kmalloc kmalloc;
 	/* With threads: */
 	struct sy__page_map page_map;
-	struct sy__yard_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
-	struct sy__yard_sizes sizes[]; /* one */
+	struct sy__yard_slot *small[]; /* slots of the normal class for sizes up to 8, 16, 24, … bytes, to SY__KMALLOC_SMALL */
 };
 
 _Static_assert(sizeof(struct sy__yard_heap) <= 4096, "a heap is one page: replays count it");
@@ -176,24 +166,18 @@ static inline void *sy__yard_pop(struct sy__yard_slot *own, size_t offset)
 	return object;
 }
 
-/* Counts one object more of an owned slab. In memory, and only then reads it: a processor hands what was stored a moment ago on
- * to the load behind it, but not to one that widens it. */
-static inline uint16_t sy__yard_count_local(struct sy__yard_slab *slab)
-{
-	++slab->local_objects;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return slab->local_objects;
-}
-
 /* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
- * says: it may be about to say so, which is then noticed later. */
+ * says: it may be about to say so, which is then noticed later. Counts in memory, and only then reads that: a processor hands what
+ * was stored a moment ago on to the load behind it, but not to one that widens it. */
 static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
 	*sy__yard_link_at(object, offset) = slab->base.local.freelist;
 	slab->base.local.freelist = object;
-	return sy__yard_count_local(slab) == sy__yard_in_use_now(slab);
+	++slab->local_objects;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return slab->local_objects == sy__yard_in_use_now(slab);
 }
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
@@ -239,32 +223,31 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
 }
 
-/* yard.c */
+/* yard.c; with threads a cache's entries */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
+void sy__yard_choose_entries(struct sy__yard_cache *);
 
-/* this_slot.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
+/* this_slot.c, with threads: entries; a heap's sizes and page map (false: no memory). */
 extern const struct sy_this_slot sy__yard_this_slot;
 bool sy__yard_this_slot_init(struct sy__yard_heap *);
-void sy__yard_choose_entries(struct sy__yard_cache *);
 
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
 void sy__yard_activate(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-void sy__yard_carve_all(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_end_carving(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-bool sy__yard_take_back(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
+bool sy__yard_put_own(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 
 /* remote.c: frees that are not the fast path's; the slot's remote objects go home. Pages that went back. */
 void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
 uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
+bool sy__yard_found_by(struct sy_heap *, struct sy_page *, size_t pages);
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
-void sy__yard_set_next_order(struct sy__yard_cache *, const struct sy__node *);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
 void sy__yard_release_retained(struct sy_heap *, unsigned slot);
@@ -281,7 +264,7 @@ struct sy_cache *sy__yard_merge(struct sy_heap *, const struct sy_cache *wanted)
 /* trim.c */
 uint64_t sy__yard_trim(struct sy_cache *);
 void sy__yard_refill_emptied(struct sy__yard_cache *, struct sy_page *);
-bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, uint32_t object);
+bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, const void *object);
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *, const struct sy_page *);
 
 /* check.c */
