@@ -156,6 +156,7 @@ static bool make_steps(struct driver *driver, struct fault *fault)
 		if (event->time_ns / TICK_NS != last)
 			*step++ = tick_step(event->time_ns);
 		last = event->time_ns / TICK_NS;
+		driver->snapshot_count += event->kind == EVENT_SNAPSHOT;
 		*step++ = event_step(event, scratch->run->cpus);
 	}
 	*step = tick_step(driver->span_ns);
