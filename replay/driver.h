@@ -54,9 +54,11 @@ struct driver_options {
 	void *log_context;
 };
 
-/* Sets up the machine, the allocator and its caches. False: see fault; nothing is left. */
-bool driver_create(struct driver *, const struct scratch *, const struct spec *, const struct driver_options *,
-                   struct fault *);
+/* Sets up what no allocator has a part in: the steps, and with `pages` the machine's memory. False: see fault; nothing is left. */
+bool driver_prepare(struct driver *, const struct scratch *, bool pages, const struct driver_options *, struct fault *);
+
+/* Sets up the allocator and its caches: a policy, if there are pages, or else a malloc. False: see fault; nothing is left. */
+bool driver_open(struct driver *, const struct spec *, const struct driver_options *, struct fault *);
 void driver_destroy(struct driver *);
 
 /* Allocates what is older than the trace: the state before the first event. False: see fault; the driver is still to be
