@@ -40,12 +40,13 @@ INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# Of some packages most modules are never imported, so Python compiles them when they are, rather than pip.
+PIP_INSTALL := $(PIP) install --no-compile
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
 SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads pairs launch lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install install-library install-command \
 	venv soak
@@ -90,7 +91,7 @@ install-command: $(CMAKE_STAMP)
 	$(check_prefix)
 	@rm -rf '$(ROOT)/lib/slabyard'
 	@$(PYTHON) -m venv '$(ROOT)/lib/slabyard'
-	@$(INSTALL_PIP) --require-hashes --only-binary :all: -r requirements/run.lock
+	@$(INSTALL_PIP) --require-hashes --only-binary :all: -r requirements/build.lock -r requirements/run.lock
 	@$(INSTALL_PIP) --no-deps --no-build-isolation --config-settings build-dir=$(abspath $(INSTALL_BUILD))/wheel .
 	@mkdir -p '$(ROOT)/bin'
 	@ln -sf ../lib/slabyard/bin/slabyard '$(ROOT)/bin/slabyard'
@@ -229,19 +230,30 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.run: requirements/run.lock $(VENV)/.made
+$(VENV)/.build: requirements/build.lock $(VENV)/.made
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/build.lock
+	@touch $@
+
+$(VENV)/.run: requirements/run.lock $(VENV)/.build
 	@echo "Installing the Python packages of requirements/run.lock"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/run.lock
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/run.lock
+	@touch $@
+
+$(VENV)/.wheel: $(SOURCES) $(VENV)/.build $(CMAKE_STAMP)
+	@echo "Building slabyard"
+	@rm -rf build/wheel
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir build/wheel .
 	@touch $@
 
 $(VENV)/.cmake: requirements/cmake.lock $(VENV)/.made
 	@echo "Installing cmake, as this machine has none that is new enough"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/cmake.lock
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/cmake.lock
 	@touch $@
 
-$(VENV)/.slabyard: $(SOURCES) $(VENV)/.run $(CMAKE_STAMP)
-	@echo "Building and installing slabyard"
-	@$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+# The compiler is at work while packages come from the network.
+$(VENV)/.slabyard: $(SOURCES) requirements/run.lock $(VENV)/.build $(CMAKE_STAMP)
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.run $(VENV)/.wheel
+	@$(PIP_INSTALL) --no-deps --force-reinstall build/wheel/*.whl
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.made $(CMAKE_STAMP)
@@ -251,17 +263,17 @@ EXTRAS := requirements/tune.lock requirements/sweep.lock
 
 $(VENV)/.test: requirements/test.lock $(EXTRAS) $(VENV)/.made
 	@echo "Installing what the tests need"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
 	@touch $@
 
 $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 	@echo "Installing the linters"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/lint.lock
+	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/lint.lock
 	@touch $@
 
 lock: $(VENV)/.made
-	@$(PIP) install pip-tools==7.6.2
-	@for part in run cmake tune sweep test lint; do \
+	@$(PIP_INSTALL) pip-tools==7.6.2
+	@for part in build run cmake tune sweep test lint; do \
 		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 			--no-header --no-annotate --strip-extras --allow-unsafe \
 			--output-file requirements/$$part.lock requirements/$$part.in || exit 1; \

@@ -156,6 +156,7 @@ static bool make_steps(struct driver *driver, struct fault *fault)
 		if (event->time_ns / TICK_NS != last)
 			*step++ = tick_step(event->time_ns);
 		last = event->time_ns / TICK_NS;
+		driver->snapshot_count += event->kind == EVENT_SNAPSHOT;
 		*step++ = event_step(event, scratch->run->cpus);
 	}
 	*step = tick_step(driver->span_ns);
@@ -295,13 +296,6 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 	return true;
 }
 
-static bool create_allocator(struct driver *driver, const struct driver_options *options, struct fault *fault)
-{
-	if (!driver->spec->policy)
-		return malloc_target_open(&driver->malloc, driver->spec->library, driver->scratch, fault);
-	return create_pages(driver, options, fault) && create_heap(driver, options, fault) && create_caches(driver, fault);
-}
-
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
 static bool create_tables(struct driver *driver, struct fault *fault)
@@ -323,21 +317,35 @@ static void look_before_malloc(struct driver *driver)
 	driver->pages_before = malloc_memory_now();
 }
 
-bool driver_create(struct driver *driver, const struct scratch *scratch, const struct spec *spec,
-                   const struct driver_options *options, struct fault *fault)
+bool driver_prepare(struct driver *driver, const struct scratch *scratch, bool pages, const struct driver_options *options,
+                    struct fault *fault)
 {
-	*driver = (struct driver){ .scratch = scratch, .spec = spec, .span_ns = scratch->run->span_ns, .ask_ns = options->ask_ns };
+	*driver = (struct driver){ .scratch = scratch, .span_ns = scratch->run->span_ns, .ask_ns = options->ask_ns };
 	if (scratch->event_count && scratch->events[scratch->event_count - 1].time_ns > driver->span_ns)
 		driver->span_ns = scratch->events[scratch->event_count - 1].time_ns;
 	trace_time = 0;
 	sy_platform_set_clock(trace_clock);
-	if (!create_tables(driver, fault) || !create_allocator(driver, options, fault)) {
-		driver_destroy(driver);
+	if (create_tables(driver, fault) && (!pages || create_pages(driver, options, fault)))
+		return true;
+	driver_destroy(driver);
+	return false;
+}
+
+static bool open_malloc(struct driver *driver, struct fault *fault)
+{
+	if (!malloc_target_open(&driver->malloc, driver->spec->library, driver->scratch, fault))
 		return false;
-	}
-	if (!driver->heap)
-		look_before_malloc(driver);
+	look_before_malloc(driver);
 	return true;
+}
+
+bool driver_open(struct driver *driver, const struct spec *spec, const struct driver_options *options, struct fault *fault)
+{
+	driver->spec = spec;
+	if (spec->policy ? create_heap(driver, options, fault) && create_caches(driver, fault) : open_malloc(driver, fault))
+		return true;
+	driver_destroy(driver);
+	return false;
 }
 
 static struct step older_step(const struct scratch *scratch, const struct scratch_older *older, bool frees)

@@ -20,6 +20,8 @@ _Static_assert(sizeof(struct step) == 16, "two steps in the room of one event");
 
 enum { STEP_TICK = EVENT_KINDS }; /* beyond enum event_kind */
 #define STEPS_AHEAD 16u /* steps behind the last one that may be read */
+#define PREFETCH_AHEAD 8u /* how far a pass looks ahead for what it needs of a handle */
+_Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahead exist");
 
 static inline uint64_t step_time(const struct step *step)
 {
@@ -37,7 +39,7 @@ struct driver {
 	void **live;              /* by handle: object or struct sy_page; NULL: none */
 	void **older;             /* older objects that no event frees, by their place in the scratch file; otherwise NULL */
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
-	uint64_t step_count;
+	uint64_t step_count, snapshot_count;
 	uint64_t memory_pages; /* simulated */
 	uint64_t pages_before; /* that this process had when a malloc had served nothing; 0: unknown, or no malloc */
 	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
@@ -52,9 +54,11 @@ struct driver_options {
 	void *log_context;
 };
 
-/* Sets up the machine, the allocator and its caches. False: see fault; nothing is left. */
-bool driver_create(struct driver *, const struct scratch *, const struct spec *, const struct driver_options *,
-                   struct fault *);
+/* Sets up what no allocator has a part in: the steps, and with `pages` the machine's memory. False: see fault; nothing is left. */
+bool driver_prepare(struct driver *, const struct scratch *, bool pages, const struct driver_options *, struct fault *);
+
+/* Sets up the allocator and its caches: a policy, if there are pages, or else a malloc. False: see fault; nothing is left. */
+bool driver_open(struct driver *, const struct spec *, const struct driver_options *, struct fault *);
 void driver_destroy(struct driver *);
 
 /* Allocates what is older than the trace: the state before the first event. False: see fault; the driver is still to be

@@ -49,14 +49,13 @@ static void add_free_blocks(const struct sy_pages_counts *counts, uint64_t free_
 
 void exact_look(struct exact *exact, struct point *point)
 {
-	const struct sy_heap_counters *counters;
+	const struct sy_heap_counters *counters = exact->counters;
 	struct sy_pages_counts counts;
 
 	*point = (struct point){ .time = exact->now, .requested_bytes = exact->requested_bytes };
 	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	counters = sy_lab_counters(exact->driver->heap);
 	point->slab_pages = counters->slab_pages;
 	point->large_pages = counters->large_pages;
 	point->held_pages = counters->slab_pages + counters->large_pages;
@@ -68,9 +67,7 @@ void exact_look(struct exact *exact, struct point *point)
 
 static uint64_t held_pages(const struct exact *exact)
 {
-	const struct sy_heap *heap = exact->driver->heap;
-
-	return heap ? sy_lab_counters(heap)->slab_pages + sy_lab_counters(heap)->large_pages : 0;
+	return exact->counters->slab_pages + exact->counters->large_pages;
 }
 
 static void raise(uint64_t *peak, uint64_t value)
@@ -81,13 +78,12 @@ static void raise(uint64_t *peak, uint64_t value)
 
 static void look_for_peaks(struct exact *exact)
 {
-	const struct sy_heap_counters *counters;
+	const struct sy_heap_counters *counters = exact->counters;
 	uint64_t held = held_pages(exact);
 
 	raise(&exact->requested_peak, exact->requested_bytes);
 	if (!exact->driver->heap)
 		return;
-	counters = sy_lab_counters(exact->driver->heap);
 	raise(&exact->slab_peak, counters->slab_pages);
 	raise(&exact->large_peak, counters->large_pages);
 	raise(&exact->metadata_peak, counters->metadata_pages);
@@ -117,14 +113,20 @@ static void add_product(struct wide *sum, uint64_t a, uint64_t b)
 	sum->low &= UINT32_MAX;
 }
 
+static uint64_t time_of_next_point(const struct exact *exact)
+{
+	return exact->points_taken < exact->point_count ? time_of_point(exact, exact->points_taken) : UINT64_MAX;
+}
+
 /* Lets time pass. The present state holds until then. */
 static void pass_time(struct exact *exact, uint64_t until)
 {
-	while (exact->points_taken < exact->point_count && time_of_point(exact, exact->points_taken) < until) {
-		struct point *point = &exact->points[exact->points_taken];
+	while (exact->next_point < until) {
+		struct point *point = &exact->points[exact->points_taken++];
 
 		exact_look(exact, point);
-		point->time = time_of_point(exact, exact->points_taken++);
+		point->time = exact->next_point;
+		exact->next_point = time_of_next_point(exact);
 	}
 	add_product(&exact->held_by_time, held_pages(exact), until - exact->now);
 	exact->now = until;
@@ -139,9 +141,9 @@ static unsigned kind_of_memory(unsigned flags, unsigned dma, unsigned reclaimabl
 
 /* The size class whose objects have so many usable bytes; class_count: none. A policy without classes for a kind of memory may serve
  * it from its plain ones. */
-static unsigned class_of(const struct exact *exact, size_t usable, unsigned flags)
+static unsigned class_of(const struct exact *exact, size_t usable, unsigned wanted)
 {
-	unsigned wanted = kind_of_memory(flags, SY_DMA, SY_RECLAIMABLE, SY_ACCOUNT), plain = exact->class_count;
+	unsigned plain = exact->class_count;
 
 	for (unsigned i = 0; i < exact->class_count; i++) {
 		const struct sy_cache_description *class = &exact->classes[i].is;
@@ -155,7 +157,18 @@ static unsigned class_of(const struct exact *exact, size_t usable, unsigned flag
 	return plain;
 }
 
-static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t size, unsigned flags,
+/* The same as a row. Requests are of few sizes, and there are dozens of classes, so what was found is kept at hand. */
+static uint32_t row_of_kmalloc(struct exact *exact, uint32_t usable, unsigned flags)
+{
+	unsigned kind = kind_of_memory(flags, SY_DMA, SY_RECLAIMABLE, SY_ACCOUNT);
+	struct row_of_class *found = &exact->classes_at_hand[(usable / 8 * 4 + kind) % CLASSES_AT_HAND];
+
+	if (found->usable != usable || found->kind != kind)
+		*found = (struct row_of_class){ usable, kind, exact_class_row(exact, class_of(exact, usable, kind)) };
+	return found->row;
+}
+
+static struct note note_of(struct exact *exact, uint16_t cache, uint32_t size, unsigned flags,
                            const void *object)
 {
 	struct sy_heap *heap = exact->driver->heap;
@@ -165,6 +178,7 @@ static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t s
 	if (!heap)
 		return note;
 	place = sy_lab_place_of(heap, object);
+	note.node = (uint8_t)place.node;
 	if (place.large) {
 		note.large = true;
 		note.given = (uint32_t)(SY_PAGE_SIZE << place.order);
@@ -174,7 +188,7 @@ static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t s
 		note.given = exact->cache_bytes[cache];
 	} else {
 		note.given = (uint32_t)sy_usable_size(heap, object);
-		note.row = exact_class_row(exact, class_of(exact, note.given, flags));
+		note.row = row_of_kmalloc(exact, note.given, flags);
 	}
 	return note;
 }
@@ -215,32 +229,23 @@ static void count_older(void *context, const struct scratch_older *older, void *
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 
-static unsigned node_of(const struct sy_heap *heap, const void *object)
+static void count_node_of_alloc(struct exact *exact, const struct step *step, unsigned node)
 {
-	return sy_lab_place_of(heap, object).node;
-}
-
-static void count_place_of_alloc(struct exact *exact, const struct step *step, const void *object)
-{
-	const struct sy_heap *heap = exact->driver->heap;
 	struct locality *locality = &exact->locality;
-	unsigned node;
 
-	if (!heap)
+	if (!exact->driver->heap)
 		return;
-	node = node_of(heap, object);
-	*(node == sy_lab_slot_node(heap, step->slot) ? &locality->local_allocations : &locality->remote_allocations) += 1;
+	*(node == exact->slot_nodes[step->slot] ? &locality->local_allocations : &locality->remote_allocations) += 1;
 	if (step->node != SY_ANY_NODE)
 		*((int)node == step->node ? &locality->node_requests_met : &locality->node_requests_missed) += 1;
 }
 
-static void count_place_of_free(struct exact *exact, const struct step *step, const void *object)
+static void count_node_of_free(struct exact *exact, const struct step *step, unsigned node)
 {
-	const struct sy_heap *heap = exact->driver->heap;
 	struct locality *locality = &exact->locality;
 
-	if (heap)
-		*(node_of(heap, object) == sy_lab_slot_node(heap, step->slot) ? &locality->local_frees : &locality->remote_frees) += 1;
+	if (exact->driver->heap)
+		*(node == exact->slot_nodes[step->slot] ? &locality->local_frees : &locality->remote_frees) += 1;
 }
 
 /* ---- Events of objects ---------------------------------------------------------------------------------------- */
@@ -281,7 +286,7 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 	exact->operations++;
 	exact->rows[note->row].requests += !implied;
 	count_objects(exact, note, 1);
-	count_place_of_alloc(exact, step, object);
+	count_node_of_alloc(exact, step, note->node);
 }
 
 static void run_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
@@ -294,7 +299,7 @@ static void run_free(struct exact *exact, const struct step *step, const struct 
 	exact->operations++;
 	exact->row = exact->notes[step->handle].row;
 	count_objects(exact, &exact->notes[step->handle], -1);
-	count_place_of_free(exact, step, object);
+	count_node_of_free(exact, step, exact->notes[step->handle].node);
 	driver_free(exact->driver, step, object);
 	exact->driver->live[step->handle] = NULL;
 }
@@ -375,17 +380,17 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 /* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
 static void watch_pressure(struct exact *exact, uint64_t event)
 {
-	const struct sy_heap *heap = exact->driver->heap;
+	const struct sy_heap_counters *counters = exact->counters;
 	struct pressure *pressure = &exact->pressure;
 
-	if (!heap || pressure->given || sy_lab_counters(heap)->asked == pressure->before.asked)
+	if (pressure->given || counters->asked == pressure->before.asked)
 		return;
 	if (!pressure->asked) {
 		pressure->asked = true;
 		pressure->event = event;
 		pressure->time = exact->now;
 	}
-	if (sy_lab_counters(heap)->reclaimed_pages == pressure->before.reclaimed_pages)
+	if (counters->reclaimed_pages == pressure->before.reclaimed_pages)
 		return;
 	pressure->given = true;
 	pressure->wait_events = event - pressure->event;
@@ -400,6 +405,8 @@ static void run_steps(struct exact *exact)
 	const struct scratch_event *event = driver->scratch->events;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
+		__builtin_prefetch(&exact->notes[step[PREFETCH_AHEAD].handle], 1);
+		__builtin_prefetch(&driver->live[step[PREFETCH_AHEAD].handle], 1);
 		exact->row = NO_ROW;
 		if (step->kind == STEP_TICK) {
 			pass_time(exact, step_time(step));
@@ -408,7 +415,8 @@ static void run_steps(struct exact *exact)
 			pass_time(exact, event->time_ns);
 			run_step(exact, step, event++);
 		}
-		exact_growth_note(exact);
+		if (exact_growth_due(exact))
+			exact_growth_note(exact);
 		look_for_peaks(exact);
 		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
 	}
@@ -455,16 +463,13 @@ static bool find_sizes(struct exact *exact)
 static bool make_tables(struct exact *exact, unsigned points, struct fault *fault)
 {
 	const struct scratch *scratch = exact->driver->scratch;
-	uint64_t snapshots = 0;
 
-	for (uint64_t i = 0; i < scratch->event_count; i++)
-		snapshots += scratch->events[i].kind == EVENT_SNAPSHOT;
 	if (find_classes(exact) && find_sizes(exact)) {
 		exact->rows = calloc((size_t)exact_large_row(exact) + 1, sizeof *exact->rows);
 		exact->call_sites = calloc((size_t)scratch->run->call_sites + 1, sizeof *exact->call_sites);
 		exact->notes = calloc((size_t)scratch->run->handles + 1, sizeof *exact->notes);
 		exact->points = calloc(points, sizeof *exact->points);
-		exact->snapshots = calloc((size_t)snapshots + 1, sizeof *exact->snapshots);
+		exact->snapshots = calloc((size_t)exact->driver->snapshot_count + 1, sizeof *exact->snapshots);
 	}
 	exact->point_count = points;
 	if (!exact->rows || !exact->call_sites || !exact->notes || !exact->points || !exact->snapshots || !exact_growth_begin(exact))
@@ -479,11 +484,11 @@ static void look_before(struct exact *exact)
 	struct sy_pages_counts counts;
 
 	exact_count_pages(exact, &counts);
+	exact->next_point = time_of_next_point(exact);
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
 	exact->pressure.rescued_before = counts.rescued;
-	if (exact->driver->heap)
-		exact->pressure.before = *sy_lab_counters(exact->driver->heap);
+	exact->pressure.before = *exact->counters;
 	exact->slow_before = exact->pressure.before.slow_allocs + exact->pressure.before.slow_frees;
 	exact->taken_before = exact->pressure.before.taken_pages;
 	exact->held_before = held_pages(exact);
@@ -491,9 +496,20 @@ static void look_before(struct exact *exact)
 	look_for_peaks(exact);
 }
 
+static void look_at_heap(struct exact *exact)
+{
+	static const struct sy_heap_counters none;
+	const struct sy_heap *heap = exact->driver->heap;
+
+	exact->counters = heap ? sy_lab_counters(heap) : &none;
+	for (unsigned slot = 0; heap && slot < exact->driver->scratch->run->cpus && slot <= UINT8_MAX; slot++)
+		exact->slot_nodes[slot] = (uint8_t)sy_lab_slot_node(heap, slot);
+}
+
 bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 {
 	*exact = (struct exact){ .driver = &stage->driver };
+	look_at_heap(exact);
 	if (!make_tables(exact, stage->options->points, fault)) {
 		exact_release(exact);
 		return false;

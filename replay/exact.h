@@ -18,6 +18,7 @@ struct note {
 	uint32_t call_site; /* NO_SITE: older than the trace */
 	uint32_t row;
 	bool large; /* in pages of its own */
+	uint8_t node; /* of its memory */
 };
 #define NO_SITE UINT32_MAX
 
@@ -62,6 +63,12 @@ struct class {
 	struct sy_cache_description is;
 };
 
+/* The row of the kmallocs that have so many usable bytes and are of one kind of memory. */
+struct row_of_class {
+	uint32_t usable, kind, row;
+};
+#define CLASSES_AT_HAND 256u
+
 /* Pages by row: before the first event, now, and when most was held. See exact_growth.c. */
 struct growth {
 	uint32_t *owners; /* the row whose slabs a row's objects are in */
@@ -75,6 +82,8 @@ struct growth {
 
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
+	const struct sy_heap_counters *counters; /* the heap's; zeros without one */
+	uint8_t slot_nodes[UINT8_MAX + 1];
 
 	/* Events. */
 	uint64_t requests, frees, failures;
@@ -107,6 +116,7 @@ struct exact {
 	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */
 	struct tally *rows;
 	struct class *classes;
+	struct row_of_class classes_at_hand[CLASSES_AT_HAND]; /* what was looked up; usable 0: nothing */
 	uint32_t *cache_bytes; /* by number in the trace */
 	unsigned class_count;
 	struct tally *call_sites;
@@ -116,6 +126,7 @@ struct exact {
 
 	struct point *points;
 	unsigned point_count, points_taken;
+	uint64_t next_point; /* when the next one is due */
 	struct snapshot *snapshots;
 	uint64_t snapshot_count;
 };
@@ -143,8 +154,13 @@ void exact_release(struct exact *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
-/* What grew, by row. False: no memory. Then: after each step, where a peak is, and at the end. */
+/* What grew, by row. False: no memory. Then: after each step that changed the heap's pages, where a peak is, and at the end. */
 bool exact_growth_begin(struct exact *);
+static inline bool exact_growth_due(const struct exact *exact)
+{
+	return exact->counters->slab_pages != exact->growth.slab_pages ||
+	       exact->counters->reclaimed_pages != exact->growth.reclaimed_pages;
+}
 void exact_growth_note(struct exact *);
 void exact_growth_peak(struct exact *);
 void exact_growth_end(struct exact *);

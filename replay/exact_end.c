@@ -27,9 +27,8 @@ static const char *gives_back(const struct sy_heap *heap)
 
 void exact_write_pressure(struct json *json, const struct exact *exact)
 {
-	static const struct sy_heap_counters none;
 	const struct sy_heap *heap = exact->driver->heap;
-	const struct sy_heap_counters *now = heap ? sy_lab_counters(heap) : &none, *before = &exact->pressure.before;
+	const struct sy_heap_counters *now = exact->counters, *before = &exact->pressure.before;
 	uint64_t urgent = now->asked_urgently - before->asked_urgently;
 	uint64_t urgently = now->reclaimed_urgently - before->reclaimed_urgently;
 	struct sy_pages_counts counts;

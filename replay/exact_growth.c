@@ -102,12 +102,10 @@ static void look(struct growth *growth, const struct sy_heap_counters *now)
 void exact_growth_note(struct exact *exact)
 {
 	struct growth *growth = &exact->growth;
-	const struct sy_heap_counters *now = exact->driver->heap ? sy_lab_counters(exact->driver->heap) : NULL;
-	int64_t change = now ? (int64_t)(now->slab_pages - growth->slab_pages) : 0;
-	bool reclaimed = now && now->reclaimed_pages != growth->reclaimed_pages;
+	const struct sy_heap_counters *now = exact->counters;
+	int64_t change = (int64_t)(now->slab_pages - growth->slab_pages);
+	bool reclaimed = now->reclaimed_pages != growth->reclaimed_pages;
 
-	if (!change && !reclaimed)
-		return;
 	look(growth, now);
 	if (exact->row == NO_ROW || reclaimed)
 		count_all(exact);
@@ -139,7 +137,7 @@ bool exact_growth_begin(struct exact *exact)
 		return true;
 	for (uint32_t row = 0; row < exact_kmalloc_row(exact); row++)
 		growth->start[row] = growth->now[row] = pages_of(exact, row);
-	look(growth, sy_lab_counters(exact->driver->heap));
+	look(growth, exact->counters);
 	return true;
 }
 

@@ -234,7 +234,7 @@ static bool replay(const struct arguments *arguments, const struct spec *spec, s
 		scratch_close(&scratch);
 		return false;
 	}
-	good = stage_open(&stage, &scratch, spec, &options, fault);
+	good = stage_prepare(&stage, &scratch, spec->policy, &options, fault) && stage_open(&stage, spec, fault);
 	if (good) {
 		good = run_passes(arguments, &stage, fault);
 		stage_close(&stage);

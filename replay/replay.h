@@ -39,8 +39,10 @@ enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PAS
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);
 
-/* Sets up and populates the allocator. False: see fault; nothing is left. The options must outlive the stage. */
-bool stage_open(struct stage *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+/* Sets up all but the allocator: a machine with pages for a policy, without for a malloc. Then the allocator, and populates it. False:
+ * see fault; nothing is left. The options must outlive the stage. */
+bool stage_prepare(struct stage *, const struct scratch *, bool pages, const struct pass_options *, struct fault *);
+bool stage_open(struct stage *, const struct spec *, struct fault *);
 void stage_close(struct stage *);
 
 /* Runs a pass in a child and writes what it found to standard output. */

@@ -1,11 +1,11 @@
 /*
  * Many settings of an allocator over one trace.
  *
- * Whoever looks for the best tunables replays a trace a thousand times. What these replays share is the scratch file, which this
- * process has opened and mapped once. All else depends on the setting: the heap, the objects older than the trace, the pages
- * beneath them. So each setting is a child of its own (child.c) that sets up the machine, populates it, runs the exact pass and
- * prints the scalar measures alone: without curves, caches and call sites, which take longer to write and to read than a short trace
- * takes to run.
+ * Whoever looks for the best tunables replays a trace a thousand times. What these replays share this process sets up once: the steps,
+ * and the machine's pages in the state that the recorded kernel reported, which takes half of the time of a short replay. All else
+ * depends on the setting: the heap and the objects older than the trace. So each setting is a child of its own (child.c) that
+ * opens and populates its allocator on a copy of that machine, runs the exact pass and prints the scalar measures alone: without
+ * curves, caches and call sites, which take longer to write and to read than a short trace takes to run.
  *
  * Standard input names the settings, a spec on each line; each is answered with one line:
  *
@@ -24,8 +24,8 @@
 #define FEWEST_POINTS 2u /* of the curves, which nobody reads */
 
 struct setting {
-	const struct scratch *scratch;
-	const struct pass_options *options;
+	struct stage *prepared;
+	const struct fault *impossible; /* why there is no machine; NULL: there is one */
 	const char *text;
 };
 
@@ -46,14 +46,15 @@ static bool write_figures(struct stage *stage, struct fault *fault)
 static bool replay_setting(void *context, struct fault *fault)
 {
 	const struct setting *setting = context;
-	struct stage stage;
 	struct spec spec;
 
 	if (!spec_parse(&spec, setting->text, fault))
 		return false;
 	if (!spec.policy)
 		return refuse(fault, "a malloc has no tunables here");
-	return stage_open(&stage, setting->scratch, &spec, setting->options, fault) && write_figures(&stage, fault);
+	if (setting->impossible)
+		return refuse(fault, "%s", setting->impossible->text);
+	return stage_open(setting->prepared, &spec, fault) && write_figures(setting->prepared, fault);
 }
 
 static bool write_refusal(const struct fault *why, struct fault *fault)
@@ -71,12 +72,16 @@ static bool write_refusal(const struct fault *why, struct fault *fault)
 bool settings_serve(const struct scratch *scratch, const struct pass_options *options, struct fault *fault)
 {
 	struct pass_options brief = *options;
-	struct setting setting = { scratch, &brief, NULL };
+	struct stage stage;
+	struct fault impossible;
+	struct setting setting = { .prepared = &stage };
 	size_t room = 0;
 	char *line = NULL;
 	bool good = true;
 
 	brief.points = FEWEST_POINTS;
+	if (!stage_prepare(&stage, scratch, true, &brief, &impossible))
+		setting.impossible = &impossible;
 	while (good && getline(&line, &room, stdin) >= 0) {
 		struct fault why;
 
@@ -85,5 +90,7 @@ bool settings_serve(const struct scratch *scratch, const struct pass_options *op
 		good = child_run(replay_setting, &setting, &why) || write_refusal(&why, fault);
 	}
 	free(line);
+	if (!setting.impossible)
+		stage_close(&stage);
 	return good;
 }

@@ -32,11 +32,16 @@ enum pass pass_named(const char *name)
 	return (enum pass)i;
 }
 
-bool stage_open(struct stage *stage, const struct scratch *scratch, const struct spec *spec,
-                const struct pass_options *options, struct fault *fault)
+bool stage_prepare(struct stage *stage, const struct scratch *scratch, bool pages, const struct pass_options *options,
+                   struct fault *fault)
 {
 	*stage = (struct stage){ .options = options };
-	if (!driver_create(&stage->driver, scratch, spec, &options->driver, fault))
+	return driver_prepare(&stage->driver, scratch, pages, &options->driver, fault);
+}
+
+bool stage_open(struct stage *stage, const struct spec *spec, struct fault *fault)
+{
+	if (!driver_open(&stage->driver, spec, &stage->options->driver, fault))
 		return false;
 	if (driver_populate(&stage->driver, fault))
 		return true;

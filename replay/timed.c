@@ -36,9 +36,6 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#define PREFETCH_AHEAD 8u
-_Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahead exist");
-
 static __attribute__((noinline, cold)) void note_failure(struct failed *failed, const struct step *step)
 {
 	if (step_oversized(step))

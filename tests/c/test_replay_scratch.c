@@ -209,7 +209,7 @@ static bool replay(const struct scratch *scratch, const char *allocator)
 	bool good;
 
 	CHECK(spec_parse(&spec, allocator, &fault));
-	if (!stage_open(&stage, scratch, &spec, &options, &fault))
+	if (!stage_prepare(&stage, scratch, spec.policy, &options, &fault) || !stage_open(&stage, &spec, &fault))
 		return false;
 	good = exact_run(&exact, &stage, &fault);
 	if (good && stage.driver.heap && stage.driver.memory_pages < 1u << 20) {

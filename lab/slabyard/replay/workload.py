@@ -76,6 +76,7 @@ class Workload:
         self.start = options.start or ("recorded" if self.has_snapshots else "empty")
         self._note_limits()
         self._servers: dict[str, programs.Server] = {}
+        self._idle: list[programs.Server] = []  # of settings()
         self._costs = itertools.count()
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
@@ -93,7 +94,7 @@ class Workload:
 
     def close(self) -> None:
         """Ends the replays and deletes the scratch file."""
-        for server in list(self._servers.values()):
+        for server in [*self._servers.values(), *self._idle]:
             server.close()
         self._folder.cleanup()
         self.trace.close()
@@ -213,9 +214,16 @@ class Workload:
         return exact
 
     def memory(self, spec: str) -> dict[str, Any]:
-        """The memory of one of slabyard's allocators, in a process that keeps nothing for passes to come. UserError where it is refused."""
-        with self.damage_told_of_trace(), contextlib.closing(self.settings()) as server:
-            answer = server.ask(spec)
+        """The memory of one of slabyard's allocators, in a process that keeps nothing for passes to come. UserError where it is refused.
+        May be called by several threads, each of which has a process."""
+        with self.damage_told_of_trace():
+            server = self._idle.pop() if self._idle else self.settings()
+            try:
+                answer = server.ask(spec)
+            except BaseException:
+                server.close()
+                raise
+            self._idle.append(server)
             if "refused" in answer:
                 raise UserError(answer["refused"])
         exact = answer["exact"]

@@ -15,6 +15,7 @@ kernel; the tables, the ranking, the sentences and the report are made of these 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,17 +93,26 @@ def steps(traces: int, plan: Plan) -> int:
     return traces * len(plan.allocators) * (2 + plan.cost + plan.warmup + plan.runs)
 
 
+def _exact(workload: Workload, spec: str) -> tuple[dict[str, Any], float]:
+    """The exact figures, and the seconds that they took."""
+    start = time.monotonic()
+    return workload.exact(spec), time.monotonic() - start
+
+
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     exact: dict[str, dict[str, Any]] = {}
     cost: dict[str, dict[str, Any]] = {}
+    took: dict[str, float] = {}
     with programs.side_by_side(plan.jobs) as pool:
-        pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
-        costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in plan.allocators if plan.cost}
+        pending = {spec: pool.submit(_exact, workload, spec) for spec in plan.allocators}
         for spec, future in pending.items():
-            exact[spec] = future.result()
+            exact[spec], took[spec] = future.result()
             progress.step(f"{workload.name}: {spec}, exact figures")
-        for spec, future in costs.items():
-            cost[spec] = future.result()
+        # The longest first, so that no processor waits for the last one.
+        longest = sorted(plan.allocators, key=lambda spec: -took[spec]) if plan.cost else []
+        costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in longest}
+        for spec, counted in costs.items():
+            cost[spec] = counted.result()
             progress.step(f"{workload.name}: {spec}, cost")
     samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, workload.name, progress, lambda spec, _: workload.timed(spec))
     found = []
