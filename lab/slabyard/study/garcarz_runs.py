@@ -146,7 +146,9 @@ def counted(work: Work, system: str, mode: str) -> Counts:
         }
 
     def measure() -> Counts:
-        return {spec: work.once(f"{system} {mode}, {spec}, counted", partial(boot, spec)) for spec in (*STOCK, *chosen.ours)}
+        specs = (*STOCK, *chosen.ours)
+        found = work.side_by_side({f"{system} {mode}, {spec}, counted": partial(boot, spec) for spec in specs})
+        return dict(zip(specs, found.values(), strict=True))
 
     found: Counts = _shared(work, f"{system} {mode} counted", measure)
     return found

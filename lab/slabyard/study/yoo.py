@@ -108,11 +108,14 @@ def unpacked(kept: Sequence[Sequence[int | str]]) -> dict[Stack, int]:
 
 
 def _measure_shares(work: Work) -> Data:
+    turns = range(1 if work.quick else work.repetitions)
+    boots = [(text, turn) for turn in turns for text in LINUX + (OURS if turn == 0 and not work.quick else ())]
+    parts = {
+        f"{text}, boot {turn + 1}": functools.partial(counted, text, CPUS, TURN, work, text in LINUX and turn == 0) for text, turn in boots
+    }
     found: Data = {}
-    for turn in range(1 if work.quick else work.repetitions):
-        for text in LINUX + (OURS if turn == 0 and not work.quick else ()):
-            part = functools.partial(counted, text, CPUS, TURN, work, text in LINUX and turn == 0)
-            found.setdefault(text, []).append(work.once(f"{text}, boot {turn + 1}", part))
+    for (text, _), one in zip(boots, work.side_by_side(parts).values(), strict=True):
+        found.setdefault(text, []).append(one)
     return found
 
 
@@ -221,11 +224,17 @@ def _graphs(data: Data) -> list[Picture]:
 
 
 def _measure_waiting(work: Work) -> Data:
-    def part(cpus: int, turn: int) -> Data:
-        return work.once(f"slob, {cpus} CPUs, turns of {turn}", lambda: counted("slob", cpus, turn, work))
+    by_cpus, by_turn = (BY_CPUS[:3:2], ()) if work.quick else (BY_CPUS, BY_TURN)
+    boots = [*((cpus, TURN) for cpus in by_cpus), *((CPUS, turn) for turn in by_turn)]
 
-    cpus, turns = (BY_CPUS[:3:2], ()) if work.quick else (BY_CPUS, BY_TURN)
-    return {"cpus": {str(one): part(one, TURN) for one in cpus}, "turns": {str(one): part(CPUS, one) for one in turns}}
+    def name(cpus: int, turn: int) -> str:
+        return f"slob, {cpus} CPUs, turns of {turn}"
+
+    found = work.side_by_side({name(*boot): functools.partial(counted, "slob", *boot, work) for boot in boots})
+    return {
+        "cpus": {str(cpus): found[name(cpus, TURN)] for cpus in by_cpus},
+        "turns": {str(turn): found[name(CPUS, turn)] for turn in by_turn},
+    }
 
 
 def _judge_waiting(data: Data) -> Outcome:
