@@ -168,7 +168,7 @@ def judge(data: Data) -> Outcome:
               [(f"{line.title}, {TITLES[name]}", Figure(None, allocator_share(boot))) for line, name, boot in each]),
         Sheet("Context switches", "",
               [(f"{line.title}, {TITLES[name]}", Figure(None, boot["context_switches"])) for line, name, boot in each],
-              notes=["How much a process may send before it waits depends on the sizes that objects are rounded up to."]),
+              notes=["Those of hackbench change with another build of the same allocator, and with them its kernel's instructions."]),
     ]  # fmt: skip
     told = "; ".join(f"{line.paper}: {line.workload}, {line.stands_for}" for line, _ in there) + "."
     return Outcome(sheets, _claims(there), stands_for=_STANDS_FOR, notes=[told])
