@@ -40,13 +40,13 @@ INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-# Of some packages most modules are never imported, so Python compiles them when they are, rather than pip.
-PIP_INSTALL := $(PIP) install --no-compile
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
 SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads pairs launch lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# pip compiles what it installs. Python itself, where a disk is full, would leave half a module.
+export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install install-library install-command \
 	venv soak
@@ -231,12 +231,12 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.build: requirements/build.lock $(VENV)/.made
-	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/build.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/build.lock
 	@touch $@
 
 $(VENV)/.run: requirements/run.lock $(VENV)/.build
 	@echo "Installing the Python packages of requirements/run.lock"
-	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/run.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/run.lock
 	@touch $@
 
 $(VENV)/.wheel: $(SOURCES) $(VENV)/.build $(CMAKE_STAMP)
@@ -247,13 +247,13 @@ $(VENV)/.wheel: $(SOURCES) $(VENV)/.build $(CMAKE_STAMP)
 
 $(VENV)/.cmake: requirements/cmake.lock $(VENV)/.made
 	@echo "Installing cmake, as this machine has none that is new enough"
-	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/cmake.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/cmake.lock
 	@touch $@
 
 # The compiler is at work while packages come from the network.
 $(VENV)/.slabyard: $(SOURCES) requirements/run.lock $(VENV)/.build $(CMAKE_STAMP)
 	@$(MAKE) --no-print-directory -j 2 $(VENV)/.run $(VENV)/.wheel
-	@$(PIP_INSTALL) --no-deps --force-reinstall build/wheel/*.whl
+	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.made $(CMAKE_STAMP)
@@ -263,16 +263,16 @@ EXTRAS := requirements/tune.lock requirements/sweep.lock
 
 $(VENV)/.test: requirements/test.lock $(EXTRAS) $(VENV)/.made
 	@echo "Installing what the tests need"
-	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
 	@touch $@
 
 $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 	@echo "Installing the linters"
-	@$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/lint.lock
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/lint.lock
 	@touch $@
 
 lock: $(VENV)/.made
-	@$(PIP_INSTALL) pip-tools==7.6.2
+	@$(PIP) install pip-tools==7.6.2
 	@for part in build run cmake tune sweep test lint; do \
 		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 			--no-header --no-annotate --strip-extras --allow-unsafe \

@@ -11,7 +11,7 @@
  *
  *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of a cache
  *   own_of(cache, slot)                   what that slot has
- *   own_at(cache, here)                 what the slot has that sy__call_begin returned; it may be the dummy's, or never used yet.
+ *   own_at(cache, slot_offset)            what the slot has that sy__call_begin returned; it may be the dummy's, or never used yet.
  *                                         May be NULL where pop and push take that for empty and full
  *   suits(own, flags, node)               whether objects of that slot suit the request
  *   pop(cache, own, &object)              takes an object; false: there is none

@@ -69,7 +69,7 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	struct sy_page *head = sy__page_head((struct sy_page *)page);
-	uint32_t owner, mark = sy__yard_mark(cache, own);
+	uint32_t owner, mark;
 
 	if (sy__likely(own->slab == head)) {
 		*sy__node_next(&cache->base, object) = own->freelist;
@@ -77,6 +77,7 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 		return true;
 	}
 	owner = sy__yard_owner(sy__yard_slab(head));
+	mark = sy__yard_mark(cache, own);
 	if (owner != mark)
 		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
 	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
