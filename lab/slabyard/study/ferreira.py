@@ -265,6 +265,14 @@ def _numbers(cpus: Sequence[int]) -> str:
     return " and ".join(map(str, cpus))
 
 
+def _on(found: Sequence[int], of: Sequence[int]) -> str:
+    """On which numbers of CPUs something is so, of those that were run."""
+    others = [cpus for cpus in of if cpus not in found]
+    if not found:
+        return f"neither on {' nor on '.join(map(str, of))} CPUs"
+    return f"on {_numbers(found)} CPUs{f', not on {_numbers(others)}' if others else ''}"
+
+
 # ---- Figure 8: kernel memory after fileio ----------------------------------------------------------------------------
 
 
@@ -279,7 +287,7 @@ def figure_8(data: Data) -> Outcome:
     claims = [
         Claim(
             "SLQB takes most, regardless of the number of cores", tops == runs.cpus,
-            f"so on {_numbers(tops) or 'no number of'} of {_numbers(runs.cpus)} CPUs. MemTotal - MemFree: {told(means, 'MiB')}. "
+            f"so {_on(tops, runs.cpus)}. MemTotal - MemFree: {told(means, 'MiB')}. "
             f"Slab: {told(slabs, 'MiB')}",
         ),
         Claim(
@@ -343,11 +351,11 @@ def figure_9(data: Data) -> Outcome:
     claims = [
         Claim(
             "SLOB causes most fragmentation events, regardless of the number of cores", worst == runs.cpus,
-            f"so on {_numbers(worst) or 'no number of'} of {_numbers(runs.cpus)} CPUs; {told_means}",
+            f"so {_on(worst, runs.cpus)}; {told_means}",
         ),
         Claim(
             "SLQB causes second most on one to four cores", second == few,
-            f"it has the third rank of four on {_numbers(second) or 'no number of'} of {_numbers(few)} CPUs; {told_means}",
+            f"it has the third rank of four {_on(second, few)}; {told_means}",
         ),
         Claim("SLAB causes fewest", least(means, "SLAB"), told_means),
         Claim("SLUB causes second fewest", ranks(means)["SLUB"] == 2, told_means),
