@@ -32,8 +32,8 @@ KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
 INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc"), "malloc": (MALLOC, "malloc")}
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
 PARTS = {
-    "interface": r"library/|malloc/|core/kmalloc|core/here\.\S+ sy__this_slot_(?!leave)",
-    "call": r"\S+ sy__call_|core/platform/threads|core/here",
+    "interface": r"library/|malloc/|core/kmalloc|core/this_slot\.\S+ sy__this_slot_(?!leave)",
+    "call": r"\S+ sy__call_|core/platform/threads|core/this_slot",
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/list|core/geometry",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -144,3 +145,10 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_is_one_line() -> None:
     done = bench("--work", "/proc/none", "--programs", "scratch", "--allocators", "glibc")
     assert done.returncode == 2 and done.stderr == "bench-malloc: /proc/none: no such file or directory\n"
+
+
+def test_costs_are_told_apart_by_files_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    parts: dict[str, str] = importlib.import_module("cost").PARTS
+    for path in re.findall(r"(?:core|library|malloc)/[\w/]*", " ".join(parts.values())):
+        assert list(BENCH.parents[1].glob(f"{path}*")), path

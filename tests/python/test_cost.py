@@ -197,3 +197,10 @@ fn=other
         cost.Call(0x13, 0x40, "/bin/replay", "entry_kmalloc", (20, 0, 0)),
         cost.Call(0x14, 0x900, "/lib/libc.so.6", "memset", (7, 0, 0)),
     ]
+
+
+def test_locks_are_functions_of_the_core() -> None:
+    """A function that is renamed is renamed where its cost is told apart, too."""
+    core = "\n".join(path.read_text() for path in sorted((ROOT / "core").rglob("*.[ch]")))
+    for name in cost.LOCK_NAMES:
+        assert re.search(rf"\b{name}\w*\(", core), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,32 @@ def test_a_study_that_was_ended_goes_on(tmp_path: Path) -> None:
     assert run([item("one", measure(True))], tmp_path)[0].record == done[0].record  # not run again
 
 
+def test_what_several_items_judge_is_kept_once(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def measure(work: Work) -> Data:
+        return {"first": [work.once("a", lambda: ran.append("a") or 2.0)] * 2}
+
+    one, two = (dataclasses.replace(item(name, measure), kept_as="both") for name in ("one", "two"))
+    run([one], tmp_path)
+    [done] = run([two], tmp_path)
+    assert ran == ["a"] and done.outcome.verdict == HOLDS and [path.name for path in tmp_path.iterdir()] == ["bonwick-both.json"]
+    [told] = tables.plain([done])
+    assert (told["item"], told["title"]) == ("two", "The two table")
+
+
+def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
+    def fails() -> int:
+        raise KeyboardInterrupt
+
+    kept = tmp_path / "one.parts"
+    with pytest.raises(KeyboardInterrupt):
+        Work(False, QUIET, kept).side_by_side({"fails": fails, "done": lambda: 1})
+    Work(False, QUIET, kept).side_by_side({"done": lambda: 1})
+    again = Work(False, QUIET, kept)
+    assert again.side_by_side({"new": lambda: 2, "done": fails}) == {"new": 2, "done": 1} and again.parts == {"done": 1, "new": 2}
+
+
 def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> None:
     quick = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path, quick=True)
     full = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path)
@@ -132,10 +159,11 @@ def test_the_list() -> None:
 
 @pytest.mark.parametrize("path", sorted(RECORDS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
-    item = next(one for one in papers.items() if one.ident == path.stem)
-    [done] = study.recorded([item])
-    assert done.outcome.verdict in (HOLDS, IN_PART, NOT) and done.outcome.claims and path.stat().st_size < 40_000
-    assert tables.tables([done]) and str(escape(item.title)) in tables.page([done])
+    items = [one for one in papers.items() if one.record == path.name]
+    assert items and path.stat().st_size < 40_000
+    for done in study.recorded(items):
+        assert done.outcome.verdict in (HOLDS, IN_PART, NOT) and done.outcome.claims
+        assert tables.tables([done]) and str(escape(done.item.title)) in tables.page([done])
 
 
 def test_the_document_is_what_the_records_tell() -> None:

@@ -98,7 +98,8 @@ class Item:
     """A table or figure of a paper, and how to make it again.
 
     `place`: where it stands in the paper. `check`: raises UserError where a tool is missing, before anything is run. `exact`: the data
-    is the same on every machine, so a test may hold it against the record.
+    is the same on every machine, so a test may hold it against the record. `kept_as`: of items that judge the same data, the name
+    under which it is kept once.
     """
 
     paper: str
@@ -109,6 +110,7 @@ class Item:
     judge: Callable[[Data], Outcome]
     check: Callable[[], object] = lambda: None
     exact: bool = False
+    kept_as: str = ""
 
     @property
     def ident(self) -> str:
@@ -117,7 +119,7 @@ class Item:
     @property
     def record(self) -> str:
         """The name of its record's file."""
-        return f"{self.ident}.json"
+        return f"{self.paper}-{self.kept_as or self.name}.json"
 
 
 @dataclass(frozen=True)

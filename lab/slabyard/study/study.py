@@ -43,7 +43,7 @@ def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Prog
         progress.stage(f"{item.paper}: {item.title}")
         record = kept.get(item.ident)
         if record is None:
-            work = Work(quick, progress, None if folder is None else folder / f"{item.ident}.parts")
+            work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"))
             record = _record(item, quick, item.measure(work))
             if folder is not None:
                 write_text(folder / item.record, to_json(record))
@@ -63,6 +63,6 @@ def recorded(wanted: Sequence[Item]) -> list[Done]:
 
 
 def _record(item: Item, quick: bool, data: dict[str, Any]) -> dict[str, Any]:
-    about = {"schema": SCHEMA, "paper": item.paper, "item": item.name, "quick": quick}
+    about = {"schema": SCHEMA, "paper": item.paper, "item": item.kept_as or item.name, "quick": quick}
     # As a reader of the record finds the data: keys are texts.
     return {**about, "machine": machine(), "versions": versions(), "data": json.loads(json.dumps(data))}

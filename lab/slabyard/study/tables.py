@@ -67,6 +67,7 @@ def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
     return [
         {
             **one.record,
+            "item": one.item.name,
             "title": one.item.title,
             "place": one.item.place,
             "verdict": one.outcome.verdict,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,14 +59,15 @@ class Work:
         return done
 
     def side_by_side(self, parts: Mapping[str, Callable[[], Part]]) -> dict[str, Part]:
-        """Parts in which nothing is timed, by name: as many at once as there are processors."""
+        """Parts in which nothing is timed, by name: as many at once as there are processors. Each is kept as soon as it is done."""
         with programs.side_by_side(os.cpu_count() or 1) as pool:
-            running = {name: pool.submit(part) for name, part in parts.items() if name not in self.parts}
-            found: dict[str, Part] = {}
-            for name, part in parts.items():
-                found[name] = self.once(name, running[name].result if name in running else part)
+            running = {pool.submit(part): name for name, part in parts.items() if name not in self.parts}
+            for name in parts.keys() - running.values():
                 self.progress.step(name)
-            return found
+            for done in as_completed(running):
+                self.once(running[done], done.result)
+                self.progress.step(running[done])
+        return {name: self.parts[name] for name in parts}
 
     def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
         """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
