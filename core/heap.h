@@ -64,6 +64,7 @@ struct sy_heap {
 	void (*on_large_alloc)(struct sy_heap *, const void *pages, size_t bytes); /* a large allocation took new pages */
 	void (*on_large_free)(struct sy_heap *, const void *pages, size_t bytes);  /* it ends, and its pages are about to go */
 	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */
+	void (*on_bug)(struct sy_heap *, enum sy_bug, const void *address); /* see bug.h */
 	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */

@@ -11,6 +11,7 @@
  * In a caller's buffer there are no per-CPU lists: their heads alone would fill a small buffer.
  */
 #include "core/types.h"
+#include "bug_report.h"
 #include "wait.h"
 
 #include <stdio.h>
@@ -171,6 +172,7 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	heap = open_where_it_fits(&config, options, &had_pages);
 	if (heap) {
 		heap->wait_ns = options->wait_ns;
+		heap->on_bug = sy__bug_report;
 		heap->on_failure = sy__wait_kmalloc;
 		heap->on_cache_failure = sy__wait_cache_alloc;
 		return heap;

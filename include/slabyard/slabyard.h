@@ -455,6 +455,26 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *, c
  * constructor, a destructor or a visitor of its walk does nothing either. */
 void sy_heap_close(struct sy_heap *);
 
+/* ---- Bugs of programs ----------------------------------------------------------------------------------------- */
+
+/* What a heap can find wrong with how it is used (Bonwick 1994, section 6). */
+enum sy_bug {
+	SY_BUG_DOUBLE_FREE,
+	SY_BUG_WRITE_AFTER_FREE,
+	SY_BUG_WRITE_PAST_THE_END,
+	SY_BUG_WRITE_BEFORE_THE_START,
+	SY_BUG_INTERIOR_FREE,
+	SY_BUG_FOREIGN_FREE,
+	SY_BUG_WRONG_SIZE,
+	SY_BUG_WRONG_CACHE,
+	SY_BUG_CHANGED_STATE,
+	SY_BUG_LEAK,
+	SY_BUGS
+};
+
+/* The name of a kind in reports: "double free". It stays valid. */
+const char *sy_bug_name(enum sy_bug);
+
 /* ---- Calls without slots -------------------------------------------------------------------------------------- */
 
 /*

@@ -1,0 +1,28 @@
+/* Bugs of the program: their names, and who is told. See bug.h. */
+#include "bug.h"
+
+static const char *const names[SY_BUGS] = {
+	[SY_BUG_DOUBLE_FREE] = "double free",
+	[SY_BUG_WRITE_AFTER_FREE] = "write after free",
+	[SY_BUG_WRITE_PAST_THE_END] = "write past the end",
+	[SY_BUG_WRITE_BEFORE_THE_START] = "write before the start",
+	[SY_BUG_INTERIOR_FREE] = "interior free",
+	[SY_BUG_FOREIGN_FREE] = "foreign free",
+	[SY_BUG_WRONG_SIZE] = "wrong size",
+	[SY_BUG_WRONG_CACHE] = "wrong cache",
+	[SY_BUG_CHANGED_STATE] = "changed constructed state",
+	[SY_BUG_LEAK] = "leak",
+};
+
+const char *sy_bug_name(enum sy_bug kind)
+{
+	return names[kind];
+}
+
+void sy__bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
+{
+	if (heap->on_bug)
+		heap->on_bug(heap, kind, address);
+	else
+		__builtin_trap();
+}
