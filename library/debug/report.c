@@ -11,6 +11,7 @@
 #include "report.h"
 
 #include "core/debug/debug.h"
+#include "core/page_interface.h"
 #include "symbols.h"
 
 #include <inttypes.h>
@@ -126,7 +127,7 @@ static unsigned first_frame(const struct told *told)
 {
 	unsigned first = 0;
 
-	while (first + 1 < told->depth && strncmp(sy__symbol_of(told->frames[first]), "sy__", 4) == 0)
+	while (first + 1 < told->depth && sy__symbol_is_own(told->frames[first]))
 		first++;
 	return first;
 }
@@ -196,6 +197,15 @@ static const char *state_name(unsigned state)
 	return state == SY__RECORD_LIVE ? "in use" : state == SY__RECORD_QUARANTINED ? "freed" : "freed, and its memory may be used again";
 }
 
+/* Where the slab, or the run of pages, begins; NULL: the object is not in the heap's pages. */
+static void *slab_of(const struct report *report)
+{
+	struct sy_heap *heap = report->heap;
+	const struct sy_page *page = sy__pages_find(heap, report->finding->record.base);
+
+	return page ? sy__page_address(heap, page) : NULL;
+}
+
 static void say_text(const struct report *report)
 {
 	const struct sy__finding *finding = report->finding;
@@ -205,7 +215,7 @@ static void say_text(const struct report *report)
 	say("slabyard: %s%s: %p\n", finding->possible ? "possible " : "", sy_bug_name(finding->kind), finding->address);
 	say_what(finding);
 	if (finding->known) {
-		say("buffer=%p  size=%zu  %s  cache: %s\n", (void *)record->object, record->size, state_name(record->state),
+		say("buffer=%p  size=%zu  slab=%p  %s  cache: %s\n", (void *)record->object, record->size, slab_of(report), state_name(record->state),
 		    cache_name(record->cache));
 		say("previous transactions on buffer %p:\n", (void *)record->object);
 	}
@@ -215,8 +225,8 @@ static void say_text(const struct report *report)
 		say_told(report, &report->told[i]);
 	}
 	if (debug->ring)
-		say("(transaction log has %" PRIu64 " transactions, of which the last %" PRIu32 " are kept)\n", debug->transactions,
-		    debug->config.ring);
+		say("(transaction log continues at %p: %" PRIu64 " transactions, of which the last %" PRIu32 " are kept)\n",
+		    (void *)&debug->ring[debug->transactions % debug->config.ring], debug->transactions, debug->config.ring);
 	if (debug->stacks_lost)
 		say("(%" PRIu32 " stacks are missing: the table of stacks is full)\n", debug->stacks_lost);
 }

@@ -8,6 +8,7 @@
 #include "symbols.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
@@ -17,13 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define OWN_PATH "library/debug/symbols.c"
 #define MOST 256u /* addresses */
 #define MOST_ASKED 64u /* of one module */
 
 struct symbol {
 	uintptr_t address;
 	const char *module; /* path; NULL: unknown */
-	bool asked;
+	bool asked, own;
 	uintptr_t offset;   /* as addr2line takes it */
 	char name[SY__SYMBOL_BYTES];
 };
@@ -31,19 +33,47 @@ struct symbol {
 static struct symbol symbols[MOST];
 static size_t count;
 
-const char *sy__symbol_of(uintptr_t address)
+#define PROGRAM "/proc/self/exe"
+
+static const struct symbol *find(uintptr_t address)
 {
 	for (size_t i = 0; i < count; i++)
 		if (symbols[i].address == address)
-			return symbols[i].name;
-	return "?";
+			return &symbols[i];
+	return NULL;
 }
 
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
+	if (strcmp(path, PROGRAM) == 0)
+		return program_invocation_short_name;
+
 	return slash ? slash + 1 : path;
+}
+
+const char *sy__symbol_of(uintptr_t address)
+{
+	const struct symbol *symbol = find(address);
+
+	return symbol ? symbol->name : "?";
+}
+
+bool sy__symbol_is_own(uintptr_t address)
+{
+	const struct symbol *symbol = find(address);
+
+	return symbol && symbol->own;
+}
+
+/* Whether a source file is one of the library's: its path goes on as this file's does. */
+static bool is_own_source(const char *path)
+{
+	size_t root = sizeof(__FILE__) - sizeof(OWN_PATH);
+
+	return strncmp(path, __FILE__, root) == 0 &&
+	       (strncmp(path + root, "core/", 5) == 0 || strncmp(path + root, "library/", 8) == 0 || strncmp(path + root, "malloc/", 7) == 0);
 }
 
 /* What the dynamic linker knows. */
@@ -53,10 +83,7 @@ static void add(uintptr_t address)
 	const ElfW(Ehdr) *header;
 	Dl_info is;
 
-	for (size_t i = 0; i < count; i++)
-		if (symbols[i].address == address)
-			return;
-	if (count == MOST)
+	if (find(address) || count == MOST)
 		return;
 	count++;
 	*symbol = (struct symbol){ .address = address };
@@ -65,7 +92,7 @@ static void add(uintptr_t address)
 		return;
 	}
 	header = is.dli_fbase;
-	symbol->module = strchr(is.dli_fname, '/') ? is.dli_fname : "/proc/self/exe";
+	symbol->module = strchr(is.dli_fname, '/') ? is.dli_fname : PROGRAM;
 	symbol->offset = address - 1 - (header->e_type == ET_DYN ? (uintptr_t)is.dli_fbase : 0);
 	if (is.dli_sname)
 		snprintf(symbol->name, sizeof(symbol->name), "%s+%#lx (%s)", is.dli_sname,
@@ -101,6 +128,7 @@ static void read_answers(int file, struct symbol **asked, size_t number)
 
 		if (remark)
 			*remark = '\0';
+		asked[i]->own = is_own_source(place);
 		if (*function == '?')
 			continue;
 		if (*place == '?')
@@ -131,12 +159,12 @@ static void ask(const char *module, struct symbol **asked, size_t number)
 {
 	static char offsets[MOST_ASKED][20], exe[4096];
 	char *arguments[MOST_ASKED + 6] = { "addr2line", "-f", "-C", "-e" };
-	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	ssize_t length = readlink(PROGRAM, exe, sizeof(exe) - 1);
 	int ends[2];
 	pid_t child;
 
 	arguments[4] = (char *)(uintptr_t)module;
-	if (strcmp(module, "/proc/self/exe") == 0 && length > 0) {
+	if (strcmp(module, PROGRAM) == 0 && length > 0) {
 		exe[length] = '\0';
 		arguments[4] = exe;
 	}
