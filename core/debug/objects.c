@@ -125,10 +125,10 @@ void sy__debug_flush(struct sy_heap *heap, const struct sy_cache *cache)
 {
 	unsigned slot = 0;
 
-	if (!heap->debug || (heap->threads && !sy__call_enter(&slot)))
+	if (!heap->debug || (heap->concurrent && !sy__call_enter(&slot)))
 		return;
 	shorten_quarantine(heap, slot, 0, cache);
-	if (heap->threads)
+	if (heap->concurrent)
 		sy__call_leave();
 }
 
