@@ -221,7 +221,7 @@ void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flag
 	return hand_out(heap, record, &caller);
 }
 
-/* Checks of sy__debug_general allocation, by size. */
+/* Checks of general allocation, by size. */
 static uint32_t checks_of_size(const struct sy__debug *debug, size_t size)
 {
 	uint32_t class = sy__kmalloc_linux_size(size);
