@@ -350,7 +350,11 @@ static struct mapping *mapping_of(const void *object)
 
 bool sy__is_mapped(const void *object)
 {
-	return !ZERO_OR_NULL_PTR(object) && (current() == &unopened || !sy__holds(current(), object));
+	struct sy_heap *now = current();
+
+	if (ZERO_OR_NULL_PTR(object) || (now != &unopened && sy__holds(now, object)))
+		return false;
+	return !now->debug || !sy__debug_knows(now, object);
 }
 
 static size_t kvsize(const void *object)

@@ -67,6 +67,10 @@ bool sy__free_is_wrong(struct sy__finding *, const struct sy__debug *, const str
 
 /* ---- objects.c: the policy's functions for objects ------------------------------------------------------------------ */
 
+/* Around the lock, for callers that may be outside of calls: a fork waits for calls, and so never finds the lock taken. */
+bool sy__debug_enter(struct sy_heap *);
+void sy__debug_leave(bool entered);
+
 void *sy__debug_cache_alloc(struct sy_cache *, unsigned slot, unsigned flags, int node);
 void sy__debug_cache_free(struct sy_cache *, unsigned slot, void *object);
 void *sy__debug_kmalloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);

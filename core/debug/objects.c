@@ -121,6 +121,19 @@ static void shorten_quarantine(struct sy_heap *heap, unsigned slot, size_t most,
 		give_back(heap, slot, record);
 }
 
+bool sy__debug_enter(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	return heap->threads && sy__call_enter(&slot);
+}
+
+void sy__debug_leave(bool entered)
+{
+	if (entered)
+		sy__call_leave();
+}
+
 void sy__debug_flush(struct sy_heap *heap, const struct sy_cache *cache)
 {
 	unsigned slot = 0;
@@ -369,13 +382,15 @@ void sy__debug_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 	release(cache->heap, slot, cache, object, sy__own_of(cache)->checks, SY__BY_CACHE);
 }
 
-static bool is_known(struct sy__debug *debug, const void *object)
+bool sy__debug_knows(struct sy_heap *heap, const void *object)
 {
-	bool known;
+	struct sy__debug *debug = heap->debug;
+	bool entered = sy__debug_enter(heap), known;
 
 	sy__lock(&debug->lock);
 	known = sy__record_of(debug, object) != NULL;
 	sy__unlock(&debug->lock);
+	sy__debug_leave(entered);
 	return known;
 }
 
@@ -383,7 +398,7 @@ void sy__debug_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy__debug *debug = heap->debug;
 
-	if (debug->knows_all || is_known(debug, object))
+	if (debug->knows_all || sy__debug_knows(heap, object))
 		release(heap, slot, NULL, object, debug->config.checks, SY__BY_KMALLOC);
 	else
 		debug->below->kfree(heap, slot, object);
@@ -414,7 +429,7 @@ size_t sy__debug_usable_size(struct sy_heap *heap, const void *object)
 	struct sy__debug *debug = heap->debug;
 	size_t size = 0;
 
-	if (!debug->knows_all && !is_known(debug, object))
+	if (!debug->knows_all && !sy__debug_knows(heap, object))
 		return debug->below->usable_size(heap, object);
 	sy__debug_size(heap, object, &size);
 	return size;
@@ -467,6 +482,7 @@ void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t a
 void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface interface)
 {
 	struct sy__debug *debug = heap->debug;
+	bool entered = sy__debug_enter(heap);
 	struct sy__record *record;
 
 	sy__lock(&debug->lock);
@@ -474,6 +490,7 @@ void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface 
 	if (record)
 		record->interface = (uint8_t)interface;
 	sy__unlock(&debug->lock);
+	sy__debug_leave(entered);
 }
 
 bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enum sy__debug_interface interface)
@@ -481,7 +498,7 @@ bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enu
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
 	struct sy__finding finding;
-	bool wrong = false;
+	bool wrong = false, entered = sy__debug_enter(heap);
 
 	sy__lock(&debug->lock);
 	record = sy__record_of(debug, object);
@@ -495,6 +512,7 @@ bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enu
 			record->interface = SY__BY_KMALLOC;
 	}
 	sy__unlock(&debug->lock);
+	sy__debug_leave(entered);
 	if (wrong)
 		debug->hooks->report(heap, &finding);
 	return !wrong;

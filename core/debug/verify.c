@@ -156,15 +156,17 @@ const char *sy__debug_verify(struct sy_heap *heap)
 	struct sy__debug *debug = heap->debug;
 	struct sy__finding finding;
 	const char *wrong = NULL;
-	bool damaged;
+	bool damaged, entered;
 
 	if (!debug)
 		return NULL;
+	entered = sy__debug_enter(heap);
 	sy__lock(&debug->lock);
 	damaged = find_damage(debug, &finding);
 	if (!damaged)
 		wrong = sy__record_check(debug);
 	sy__unlock(&debug->lock);
+	sy__debug_leave(entered);
 	if (damaged)
 		debug->hooks->report(heap, &finding);
 	return damaged ? sy_bug_name(finding.kind) : wrong;
