@@ -15,6 +15,7 @@
 #include "library/debug/text.h"
 
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
 #include <linux/stacktrace.h>
