@@ -1,0 +1,51 @@
+"""Planted bugs under every policy: each is found, called what it is, at its address, with the functions that did it; else silence.
+
+The programs are in tests/planted/, a source file for each kind, and bench/planted.py knows how they are built, run and judged.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import planted
+import pytest
+
+POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
+
+
+@pytest.fixture(scope="session")
+def made() -> Path:
+    planted.build_libraries()
+    return planted.build()
+
+
+@pytest.mark.skipif(not (planted.ROOT / "core" / "debug").is_dir(), reason="there is no core/debug/ to find them")
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("program", planted.PROGRAMS)
+def test_bugs_are_found(program: str, policy: str, made: Path) -> None:
+    checks = planted.ALL_CHECKS
+    faults = [planted.fault(bug, planted.run(made, bug, planted.ours(bug, policy, checks))) for bug in planted.bugs(made, program)]
+    assert not any(faults), "\n".join(filter(None, faults))
+
+
+@pytest.mark.parametrize("program", planted.PROGRAMS)
+def test_programs_without_a_bug_say_nothing_without_checks(program: str, made: Path) -> None:
+    silent = [bug for bug in planted.bugs(made, program) if bug.kind == planted.SILENT]
+    faults = [planted.fault(bug, planted.run(made, bug, planted.ours(bug, "yard", {}))) for bug in silent]
+    assert not any(faults), "\n".join(filter(None, faults))
+
+
+def test_every_kind_of_bug_is_planted(made: Path) -> None:
+    kinds = {bug.kind for program in planted.PROGRAMS for bug in planted.bugs(made, program)}
+    assert kinds == set(planted.KINDS)
+
+
+def test_tables_count_and_name_what_was_found() -> None:
+    found = [("leak", planted.RIGHT), ("leak", planted.DETECTED), ("leak", planted.PASSED)]
+    found += [("silent", planted.ALARM), ("silent", planted.PASSED)]
+    cells = [{"kind": kind, "by": {"glibc": {"found": how, "says": ""}}} for kind, how in found]
+    bugs = {str(place): {"what": f"bug {place}", **cell} for place, cell in enumerate(cells)}
+    record = {"checkers": {"glibc": "2.36"}, "bugs": bugs}
+    rows = planted.by_kind(record).splitlines()
+    assert "| leak | 3 | 1 + 1 |" in rows and "| no bug: false alarms | 2 | 1 |" in rows
+    assert "| bug 1 | ! |" in planted.full_list(record)
