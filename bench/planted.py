@@ -39,6 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "tests" / "planted"
 DOCUMENT = ROOT / "docs" / "debugging.md"
 BUILD = Path(os.environ.get("SLABYARD_BUILD", ROOT / "build" / "test"))  # where CMake builds the libraries
+LONGEST_LINE = 82  # characters of what a bug is in tables
 LONGEST = 30  # seconds that a program may take under a checker
 
 KINDS = (
@@ -237,7 +238,7 @@ ASAN: Rules = (
     (r"alloc-dealloc-mismatch", (WRONG_CACHE,)),
     (r"new-delete-type-mismatch", (WRONG_SIZE,)),
     (r"detected memory leaks", (LEAK,)),
-    (r"Sanitizer", ()),
+    (r"ERROR: \w+Sanitizer|DEADLYSIGNAL", ()),
 )
 VALGRIND: Rules = (
     (r"Invalid free\(\)(?s:.*)is 0 bytes inside a block of size [\d,]+ free'd", (DOUBLE_FREE,)),

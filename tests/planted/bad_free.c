@@ -208,7 +208,7 @@ ELSEWHERE(of_mapped_memory)
 	free_wrongly(map(64 * KIB));
 }
 
-/* 16 bytes into memory that the program has mapped itself, as if a header stood before. */
+/* 16 bytes into memory that the program has mapped itself. */
 ELSEWHERE(within_mapped_memory)
 {
 	free_wrongly(map(64 * KIB) + 16);

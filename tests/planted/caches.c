@@ -402,7 +402,7 @@ BUG(lost_memory, LEAK, "heap_allocate_it")
 
 /* ---- No bug ----------------------------------------------------------------------------------------------------- */
 
-/* Objects of several caches are allocated, written to the last byte and freed, in another order. */
+/* Objects of several caches, written to the last byte and freed in another order. */
 SILENT(caches_used_well)
 {
 	struct sy_cache *caches[4];

@@ -366,7 +366,7 @@ BUG(deleted_as_its_second_base, INTERIOR, "new_allocate_it delete_free_it")
 	delete_free_it(object);
 }
 
-/* An array whose elements have destructors is freed without [], 8 bytes behind its start, where its length is. */
+/* delete of an array whose elements have destructors: 8 bytes behind its start. */
 BUG(array_with_a_length_deleted_as_one, INTERIOR, "new_array_allocate_it delete_free_it")
 {
 	std::string *array = new_array_allocate_it<std::string>(4);

@@ -29,7 +29,7 @@ TWICE(at_once_of_1000)
 	free_again(object);
 }
 
-/* Another object of the size is freed between, which hides it from a look at the last object freed. */
+/* Another object of the size is freed between. */
 TWICE(with_another_between)
 {
 	unsigned char *object = allocate_it(64), *other = allocate_it(64);

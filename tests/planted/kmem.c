@@ -231,7 +231,7 @@ BUG(kfree_of_malloc, FOREIGN, "kfree_free_it")
 	kfree_free_it(object);
 }
 
-/* An object is freed to another cache of the same size. */
+/* kmem_cache_free to another cache of the same size. */
 BUG(to_another_cache, WRONG_CACHE, "kmem_allocate_it kmem_free_it")
 {
 	struct kmem_cache *cache = inodes(), *another = kmem_cache_create("dentry", sizeof(struct inode), 0, 0, NULL);
@@ -336,7 +336,7 @@ SILENT(object_by_kfree)
 	kmem_free_it(cache, object);
 }
 
-/* Constructed objects are freed as they were constructed, with a name that nobody constructs. */
+/* Constructed objects are restored, but for a name that nobody constructs. */
 SILENT(constructed_and_restored)
 {
 	struct kmem_cache *cache = kmem_cache_create("dentry", sizeof(struct dentry), 0, 0, construct_dentry);

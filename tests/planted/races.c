@@ -112,7 +112,7 @@ static void *free_when_freed(void *unused)
 	return unused;
 }
 
-/* One thread frees what another, which still lives, has just freed into its own cache. */
+/* One thread frees what another, which still lives, has just freed. */
 BUG(one_after_the_other, DOUBLE_FREE, "allocate_it free_it")
 {
 	object = allocate_it(96);

@@ -257,7 +257,7 @@ SILENT(by_pointers_with_a_bit)
 
 /* ---- It does what is right -------------------------------------------------------------------------------------- */
 
-/* Objects of all sizes are written from the first to the last byte, made larger, made smaller and freed. */
+/* Objects of all sizes, written to the last byte, made larger, smaller, and freed. */
 SILENT(all_sizes)
 {
 	for (size_t size = 0; size < 3 * MIB; size += 1 + size / 4) {
@@ -306,7 +306,7 @@ SILENT(usable_size_used)
 	}
 }
 
-/* What malloc refuses, realloc of NULL and to nothing, free of NULL; and errno, which free keeps. */
+/* What malloc refuses; realloc of NULL and to nothing; free of NULL; errno stays. */
 SILENT(odd_requests)
 {
 	volatile size_t huge = SIZE_MAX - 100;
@@ -403,7 +403,7 @@ static void *use_memory(void *seed)
 	return NULL;
 }
 
-/* Eight threads in two rounds, each with objects of its own, of which the second finds what the first has left. */
+/* Four threads, and four others after them, each with objects of its own. */
 SILENT(threads_come_and_go)
 {
 	pthread_t threads[4];
@@ -423,7 +423,7 @@ static void child_ends_well(pid_t child)
 	need(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed");
 }
 
-/* A child frees what its parent has allocated, and so does the parent. Both end by exit. */
+/* A child frees what its parent has allocated, and so does the parent. */
 SILENT(forked)
 {
 	unsigned char *objects[20];

@@ -95,7 +95,7 @@ SILENT(second_base)
 	kept_base = new circle;
 }
 
-/* Objects are deleted by their bases, whose destructors are virtual: by the size that they have. */
+/* Objects are deleted by their bases, whose destructors are virtual. */
 SILENT(virtual_destructors)
 {
 	for (unsigned i = 0; i < 100; i++) {

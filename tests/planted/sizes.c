@@ -91,7 +91,7 @@ BUG(aligned_with_another_size, WRONG_SIZE, "align_and_allocate_it aligned_free_i
 	aligned_free_it(object, 64, 128);
 }
 
-/* The right sizes, of malloc, calloc, realloc and aligned_alloc; and NULL of any size. */
+/* The right sizes, of malloc, calloc, realloc and aligned_alloc; NULL of any. */
 SILENT(right_sizes)
 {
 	need_them();

@@ -233,7 +233,7 @@ SILENT(as_often_destructed)
 	sy_heap_close(heap);
 }
 
-/* Objects that are not zero, of a request for zero memory from a cache without constructor. */
+/* Requests for zero memory of a cache without a constructor. */
 SILENT(zero_without_a_constructor)
 {
 	struct sy_cache *plain = create(90, NULL, NULL);
@@ -308,7 +308,7 @@ SILENT(threads_that_restore)
 
 static struct list *head;
 
-/* Objects that the program ends with, linked by a member: only interior addresses lead to them. */
+/* Objects linked by a member: only interior addresses lead to them. */
 SILENT(linked_by_a_member)
 {
 	for (unsigned i = 0; i < 10; i++) {

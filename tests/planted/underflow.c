@@ -81,7 +81,7 @@ BUG(by_8_of_grown, BEFORE_START, "reallocate_it")
 	underflow(reallocate_it(allocate_it(16), 400), 400, 8);
 }
 
-/* A loop that removes blanks from the end of a string, and goes on when there is nothing else. */
+/* A loop removes the blanks at the end of a string that has nothing else. */
 UNDERFLOW(blanks_only)
 {
 	char *line = (char *)allocate_it(4), *end = line + 4;

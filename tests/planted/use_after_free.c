@@ -156,7 +156,7 @@ struct node {
 	int value;
 };
 
-/* A node of a doubly linked list is freed and not unlinked: the next insertion writes its link. */
+/* A node of a list is freed and not unlinked: the next insertion writes its link. */
 USE(list_node_not_unlinked)
 {
 	struct node *first = (struct node *)allocate_it(sizeof(*first)), *added = (struct node *)allocate_it(sizeof(*added));

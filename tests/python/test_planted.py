@@ -35,9 +35,10 @@ def test_programs_without_a_bug_say_nothing_without_checks(program: str, made: P
     assert not any(faults), "\n".join(filter(None, faults))
 
 
-def test_every_kind_of_bug_is_planted(made: Path) -> None:
-    kinds = {bug.kind for program in planted.PROGRAMS for bug in planted.bugs(made, program)}
-    assert kinds == set(planted.KINDS)
+def test_every_kind_of_bug_is_planted_and_told_in_a_short_line(made: Path) -> None:
+    bugs = [bug for program in planted.PROGRAMS for bug in planted.bugs(made, program)]
+    assert {bug.kind for bug in bugs} == set(planted.KINDS)
+    assert not [str(bug) for bug in bugs if len(bug.what) > planted.LONGEST_LINE], "too wide for the tables of docs/debugging.md"
 
 
 def test_tables_count_and_name_what_was_found() -> None:
