@@ -339,7 +339,7 @@ WRONG(to_a_cache_of_larger_ones)
 }
 
 /* An object is freed to a cache of another heap. */
-WRONG(to_a_cache_of_another_heap)
+BUG(to_a_cache_of_another_heap, WRONG_CACHE, "cache_free_it")
 {
 	unsigned char *object;
 
@@ -366,7 +366,7 @@ BUG(of_sy_malloc_to_a_cache, WRONG_CACHE, "heap_allocate_it cache_free_it")
 }
 
 /* An object of sy_malloc is freed to another heap. */
-BUG(mfreed_to_another_heap, WRONG_CACHE, "heap_allocate_it heap_free_it")
+BUG(mfreed_to_another_heap, WRONG_CACHE, "heap_free_it")
 {
 	unsigned char *object;
 

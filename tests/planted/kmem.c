@@ -276,7 +276,7 @@ BUG(count_not_back, STATE, "kmem_allocate_it kmem_free_it")
 	struct dentry *dentry = (struct dentry *)kmem_allocate_it(cache);
 
 	dentry->count++;
-	expect(dentry);
+	expect_within(dentry, sizeof(*dentry));
 	kmem_free_it(cache, dentry);
 	kmem_free_it(cache, kmem_allocate_it(cache));
 }

@@ -5,10 +5,11 @@
  * name, the kind ("silent": there is no bug) and the functions that a report has to name. Before it does the wrong thing, a bug
  * tells on standard output what a report must say, in a line or, where more than one answer is right, in several:
  *
- *     expect KIND 0xADDRESS
+ *     expect KIND 0xADDRESS            of the free, of the first byte damaged
+ *     expect KIND 0xFIRST-0xLAST       somewhere there: a constructed object that was changed
+ *     expect leak 0xADDRESS SIZE       of the object
  *
- * The address is the one freed, the first byte damaged, or the object that is leaked (its size follows) or in a wrong state. The
- * functions allocate_it, free_it and damage_it do what they are called after, and are never inlined, so that they are in stacks.
+ * The functions allocate_it, free_it and damage_it do what they are called after, and are never inlined, so that they are in stacks.
  */
 #ifndef PLANTED_H
 #define PLANTED_H
@@ -79,6 +80,13 @@ static NO_INLINE void expect_kind(const char *kind, const volatile void *address
 static NO_INLINE void expect(const volatile void *address)
 {
 	expect_kind(chosen->kind, address);
+}
+
+static NO_INLINE void expect_within(const volatile void *from, size_t size)
+{
+	unsigned long first = (unsigned long)(uintptr_t)from;
+
+	dprintf(STDOUT_FILENO, "expect %s 0x%lx-0x%lx\n", chosen->kind, first, first + (unsigned long)size - 1);
 }
 
 static NO_INLINE void expect_leak(const volatile void *address, size_t size)

@@ -98,7 +98,7 @@ CHANGED(count_not_back)
 	struct file *file = file_allocate_it();
 
 	file->count++;
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -109,7 +109,7 @@ CHANGED(lock_held)
 	struct file *file = file_allocate_it();
 
 	pthread_mutex_lock(&file->lock);
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -122,7 +122,7 @@ CHANGED(list_not_empty)
 
 	waiter.next = waiter.previous = &file->waiters;
 	file->waiters.next = file->waiters.previous = &waiter;
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -134,7 +134,7 @@ CHANGED(pointer_not_cleared)
 
 	file->buffer = allocate_it(512);
 	free_it(file->buffer);
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -145,7 +145,7 @@ CHANGED(cleared)
 	struct file *file = file_allocate_it();
 
 	memset(file, 0, sizeof(*file));
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -156,7 +156,7 @@ CHANGED(bit_of_the_magic)
 	struct file *file = file_allocate_it();
 
 	file->magic ^= 0x100;
-	expect(file);
+	expect_within(file, sizeof(*file));
 	file_free_it(file);
 	use_again();
 }
@@ -173,7 +173,7 @@ CHANGED(one_of_many)
 	for (unsigned i = 0; i < 40; i++) {
 		held[i]->count = i == 30;
 		if (i == 30)
-			expect(held[i]);
+			expect_within(held[i], sizeof(*held[i]));
 		file_free_it(held[i]);
 	}
 	use_again();
@@ -191,7 +191,7 @@ CHANGED(freed_by_another_thread)
 	struct file *file = file_allocate_it();
 
 	file->count = -1;
-	expect(file);
+	expect_within(file, sizeof(*file));
 	in_a_thread(free_in_thread, file);
 	use_again();
 }
