@@ -5,7 +5,7 @@
  * object size change when caches merge. In a heap with slots the caller serialises that with its use of the cache; in a heap of
  * threads the figures are those of some moment.
  */
-#include "types.h"
+#include "debug/debug.h"
 
 const struct sy_policy *sy_heap_policy(const struct sy_heap *heap)
 {
@@ -37,6 +37,6 @@ void sy_policy_describe(const struct sy_policy *policy, struct sy_policy_descrip
 
 void sy_cache_describe(const struct sy_cache *cache, struct sy_cache_description *description)
 {
-	*description = (struct sy_cache_description){ .name = cache->name, .object_size = cache->object_size, .size = cache->size,
+	*description = (struct sy_cache_description){ .name = cache->name, .object_size = sy__debug_object_size(cache), .size = cache->size,
 		                                      .align = cache->align, .flags = cache->flags, .users = cache->users };
 }

@@ -27,6 +27,7 @@
  * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and claims do. Destructors may
  * run under sy_heap.lock, so they must not call into a heap.
  */
+#include "debug/debug.h"
 #include "deferred.h"
 #include "geometry.h"
 #include "this_slot.h"
@@ -144,8 +145,8 @@ static void free_cache(struct sy_cache *cache)
 	sy__lock(&heap->lock);
 	sy__list_remove(&cache->link);
 	sy__unlock(&heap->lock);
-	heap->policy->cache_fini(cache);
-	sy__metadata_give(heap, cache, heap->policy->cache_bytes);
+	cache->policy->cache_fini(cache);
+	sy__metadata_give(heap, cache, cache->policy->cache_bytes);
 }
 
 static void free_caches(struct sy_heap *heap)
@@ -205,7 +206,8 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
-	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
+	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns,
+	                         .debug_hooks = config->debug.hooks };
 	struct sy_heap *heap;
 
 	if (!config_fits(config, slots, nodes))
@@ -224,7 +226,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 		tear_down(heap);
 		return NULL;
 	}
-	if (heap->threads && !sy__this_slot_attach(heap)) {
+	if ((config->debug.checks && !sy__debug_attach(heap, &config->debug, true)) || (heap->threads && !sy__this_slot_attach(heap))) {
 		heap->threads = heap->concurrent = false;
 		end_heap(heap);
 		return NULL;
@@ -244,6 +246,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 		sy__this_slot_detach(heap);
 	heap->threads = heap->concurrent = false; /* from now on the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
+	sy__debug_detach(heap);
 	end_heap(heap);
 	if (threads)
 		sy__claim_leave();
@@ -287,10 +290,10 @@ static struct sy_cache *share(const struct sy_cache *wanted)
 	struct sy_heap *heap = wanted->heap;
 	struct sy_cache *cache;
 
-	if (!heap->policy->cache_merge)
+	if (!sy__debug_below(heap)->cache_merge)
 		return NULL;
 	sy__lock(&heap->lock);
-	cache = heap->policy->cache_merge(heap, wanted);
+	cache = sy__debug_below(heap)->cache_merge(heap, wanted);
 	if (cache) {
 		cache->users++;
 		if (cache->object_size < wanted->object_size)
@@ -300,11 +303,11 @@ static struct sy_cache *share(const struct sy_cache *wanted)
 	return cache;
 }
 
-static struct sy_cache *make_cache(const struct sy_cache *wanted)
+static struct sy_cache *make_cache(const struct sy_cache *wanted, uint32_t checks)
 {
-	const struct sy_policy *policy = wanted->policy;
+	const struct sy_policy *policy = checks ? &wanted->heap->debug->policy : sy__debug_below(wanted->heap);
 	struct sy_heap *heap = wanted->heap;
-	struct sy_cache *cache = share(wanted);
+	struct sy_cache *cache = checks ? NULL : share(wanted);
 
 	if (cache)
 		return cache;
@@ -312,11 +315,16 @@ static struct sy_cache *make_cache(const struct sy_cache *wanted)
 	if (!cache)
 		return NULL;
 	*cache = *wanted;
+	cache->policy = policy;
+	if (checks)
+		sy__debug_cache(cache, checks);
 	sy__this_slot_cache(cache);
 	if (!policy->cache_init(cache)) {
 		sy__metadata_give(heap, cache, policy->cache_bytes);
 		return NULL;
 	}
+	if (checks)
+		sy__this_slot_cache(cache); /* whatever entries the policy below has chosen */
 	sy__lock(&heap->lock);
 	sy__list_add_tail(&heap->caches, &cache->link);
 	sy__unlock(&heap->lock);
@@ -324,7 +332,7 @@ static struct sy_cache *make_cache(const struct sy_cache *wanted)
 }
 
 /* Threads may create caches at once; policies see one creation at a time. */
-static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted)
+static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted, uint32_t checks)
 {
 	struct sy_cache *cache;
 	unsigned slot;
@@ -332,7 +340,7 @@ static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted)
 	if (!sy__call_enter(&slot))
 		return NULL;
 	sy__lock(&wanted->heap->making);
-	cache = make_cache(wanted);
+	cache = sy__debug_ready(wanted->heap, checks) ? make_cache(wanted, checks) : NULL;
 	sy__unlock(&wanted->heap->making);
 	sy__call_leave();
 	return cache;
@@ -341,11 +349,11 @@ static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted)
 struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_config *config)
 {
 	struct sy_cache wanted;
+	uint32_t checks;
 
 	if (!possible(heap->policy, config))
 		return NULL;
 	wanted = (struct sy_cache){
-		.policy = heap->policy,
 		.heap = heap,
 		.object_size = (uint32_t)config->size,
 		.align = alignment(config),
@@ -356,7 +364,10 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 		.users = 1,
 	};
 	copy_name(wanted.name, config->name);
-	return heap->threads ? make_cache_in_turn(&wanted) : make_cache(&wanted);
+	checks = sy__debug_checks(heap, config, wanted.name);
+	if (heap->threads)
+		return make_cache_in_turn(&wanted, checks);
+	return sy__debug_ready(heap, checks) ? make_cache(&wanted, checks) : NULL;
 }
 
 /* Takes one user off a cache that has more; false: this is the last one. */
@@ -394,6 +405,7 @@ bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
 	struct sy_heap *heap = cache->heap;
 	uint64_t objects;
 
+	sy__debug_flush(heap, cache);
 	if (!sy__slots_stop(heap))
 		return false;
 	objects = end_cache(cache);
@@ -408,6 +420,7 @@ void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 	struct sy_heap *heap = cache->heap;
 
 	*counts = (struct sy_cache_counts){ 0 };
+	sy__debug_flush(heap, cache);
 	if (!sy__slots_stop(heap))
 		return;
 	cache->policy->counts(cache, counts);
@@ -421,6 +434,7 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	struct sy_heap *heap = cache->heap;
 	uint64_t pages = 0;
 
+	sy__debug_flush(heap, cache);
 	if (!cache->policy->shrink || !sy__slots_stop(heap))
 		return 0;
 	pages = cache->policy->shrink(cache);
@@ -493,6 +507,7 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
 	uint64_t pages;
 
+	sy__debug_flush(heap, NULL);
 	if (!sy__slots_stop(heap))
 		return 0;
 	pages = give(heap, heap->policy->shrink);
@@ -512,6 +527,8 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 {
 	uint64_t pages;
 
+	sy__debug_verify(heap);
+	sy__debug_flush(heap, NULL);
 	if (!sy__slots_stop(heap))
 		return 0;
 	shrink_past_grace(heap);
@@ -616,7 +633,7 @@ static const char *check_caches(struct sy_heap *heap)
 
 		if (at->next->prev != at)
 			return "heap: the list of caches is broken";
-		if (cache->heap != heap || cache->policy != heap->policy)
+		if (cache->heap != heap || (cache->policy != heap->policy && !heap->debug))
 			return "heap: a cache of another heap is in its list";
 		if (!cache->users)
 			return "heap: a cache has no user";
@@ -640,6 +657,8 @@ static const char *check(struct sy_heap *heap)
 		wrong = sy__deferred_check(heap);
 	if (!wrong && heap->policy->check)
 		wrong = heap->policy->check(heap);
+	if (!wrong)
+		wrong = sy__debug_verify(heap);
 	return wrong;
 }
 

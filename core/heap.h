@@ -47,6 +47,8 @@ struct sy_heap {
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	const struct sy__heap_hooks *hooks;
+	struct sy__debug *debug; /* core/debug/debug.h; NULL: neither the heap nor one of its caches has checks */
+	const struct sy__debug_hooks *debug_hooks; /* for caches with checks */
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
 	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
 	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/this_slot.h */

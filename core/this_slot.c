@@ -223,11 +223,11 @@ static const struct sy_this_slot first = {
 
 /* ---- Who has which entries ---------------------------------------------------------------------------------------- */
 
-static const struct sy_this_slot *entries(const struct sy_heap *heap)
+static const struct sy_this_slot *entries(const struct sy_heap *heap, const struct sy_policy *policy)
 {
 	if (!heap->threads)
 		return &first;
-	return heap->policy->this_slot ? heap->policy->this_slot : &generic;
+	return policy->this_slot ? policy->this_slot : &generic;
 }
 
 /* Entries for heaps that bound the size of requests (sy_sizing.most), so that other heaps need not check it. */
@@ -235,7 +235,7 @@ static void *kmalloc_bounded(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	if (sy__unlikely(size > heap->sizing.most))
 		return heap->on_failure ? heap->on_failure(size, flags, heap) : NULL;
-	return entries(heap)->kmalloc(size, flags, heap);
+	return entries(heap, heap->policy)->kmalloc(size, flags, heap);
 }
 
 static void *malloc_bounded(size_t size, struct sy_heap *heap)
@@ -245,16 +245,16 @@ static void *malloc_bounded(size_t size, struct sy_heap *heap)
 
 void sy__this_slot_heap(struct sy_heap *heap)
 {
-	heap->kmalloc_this_slot = heap->sizing.most ? kmalloc_bounded : entries(heap)->kmalloc;
-	heap->malloc_this_slot = heap->sizing.most ? malloc_bounded : entries(heap)->malloc;
-	heap->kfree_this_slot = entries(heap)->kfree;
-	heap->free_this_slot = entries(heap)->free ? entries(heap)->free : sy__this_slot_free;
+	heap->kmalloc_this_slot = heap->sizing.most ? kmalloc_bounded : entries(heap, heap->policy)->kmalloc;
+	heap->malloc_this_slot = heap->sizing.most ? malloc_bounded : entries(heap, heap->policy)->malloc;
+	heap->kfree_this_slot = entries(heap, heap->policy)->kfree;
+	heap->free_this_slot = entries(heap, heap->policy)->free ? entries(heap, heap->policy)->free : sy__this_slot_free;
 }
 
 void sy__this_slot_cache(struct sy_cache *cache)
 {
-	cache->alloc_this_slot = entries(cache->heap)->cache_alloc;
-	cache->free_this_slot = entries(cache->heap)->cache_free;
+	cache->alloc_this_slot = entries(cache->heap, cache->policy)->cache_alloc;
+	cache->free_this_slot = entries(cache->heap, cache->policy)->cache_free;
 }
 
 /* ---- The public entries ------------------------------------------------------------------------------------------- */

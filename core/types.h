@@ -20,6 +20,7 @@
  *   0. heaps of threads       the list of them (core/this_slot.c); sy_heap.making: creation and destruction of caches
  *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
+ *      sy__debug.lock         records of objects (core/debug/debug.h); not held with a policy's
  *   3. sy_heap.deferred_lock  the deferred queue
  *      sy_heap.metadata.lock  the free lists of heap metadata
  *      sy_heap.slot_areas_lock    per-slot areas (core/backend/slot_areas.c)

@@ -25,6 +25,7 @@
 #include <slabyard/kernel/linux/shrinker.h>
 #include <slabyard/kmem.h>
 
+#include "core/debug/debug.h"
 #include "core/page_interface.h"
 #include "forks.h"
 #include "rcu.h"
@@ -198,6 +199,13 @@ static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap 
 
 typedef void (*constructor)(void *object, size_t size);
 
+/* Each flag has a check of its own (enum sy_debug). */
+static uint32_t checks_of(slab_flags_t flags)
+{
+	return (flags & SLAB_CONSISTENCY_CHECKS ? SY_DEBUG_FREES : 0u) | (flags & SLAB_RED_ZONE ? SY_DEBUG_RED_ZONES : 0u) |
+	       (flags & SLAB_POISON ? SY_DEBUG_POISON : 0u) | (flags & SLAB_STORE_USER ? SY_DEBUG_AUDIT : 0u);
+}
+
 struct kmem_cache *(kmem_cache_create)(const char *name, unsigned size, unsigned align, slab_flags_t flags,
                                      void (*ctor)(void *object))
 {
@@ -206,6 +214,7 @@ struct kmem_cache *(kmem_cache_create)(const char *name, unsigned size, unsigned
 		.size = size,
 		.align = align,
 		.flags = flags & CACHE_FLAGS,
+		.debug = checks_of(flags),
 		.constructor = (constructor)(void (*)(void))ctor,
 	};
 	struct sy_heap *now = sy_kmem_heap();
@@ -246,7 +255,7 @@ int kmem_cache_shrink(struct kmem_cache *cache)
 
 unsigned kmem_cache_size(struct kmem_cache *cache)
 {
-	return cache_of(cache)->object_size;
+	return sy__debug_object_size(cache_of(cache));
 }
 
 int kmem_cache_alloc_bulk(struct kmem_cache *cache, gfp_t flags, size_t count, void **objects)

@@ -10,11 +10,15 @@
  *
  * In a caller's buffer there are no per-CPU lists: their heads alone would fill a small buffer.
  */
+#include "core/debug/debug.h"
 #include "core/types.h"
-#include "bug_report.h"
+#include "debug/report.h"
+#include "debug/spec.h"
+#include "debug/leaks.h"
 #include "wait.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/sysinfo.h>
 
 #define MOST_USUAL ((uint64_t)1 << 43) /* bytes */
@@ -149,6 +153,14 @@ static const char *options_error(const struct sy_heap_options *options)
 	return NULL;
 }
 
+/* What the environment asks for takes the place of what the spec does. */
+static bool add_debugging(struct sy_heap_config *config)
+{
+	const char *text = secure_getenv("SLABYARD_DEBUG");
+
+	return !text || !*text || sy__debug_parse(&config->debug, text, &fault);
+}
+
 struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *options, const char **error)
 {
 	static const struct sy_heap_options defaults;
@@ -160,6 +172,8 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	if (!options)
 		options = &defaults;
 	if (!sy_spec_parse(&config, spec ? spec : sy_policies[0]->name, &fault))
+		return refuse(error, NULL);
+	if (!add_debugging(&config))
 		return refuse(error, NULL);
 	wrong = options_error(options);
 	if (wrong)
@@ -175,6 +189,7 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		heap->on_bug = sy__bug_report;
 		heap->on_failure = sy__wait_kmalloc;
 		heap->on_cache_failure = sy__wait_cache_alloc;
+		sy__debug_watch(heap);
 		return heap;
 	}
 	if (had_pages)
@@ -192,6 +207,7 @@ void sy_heap_close(struct sy_heap *heap)
 	if (!heap)
 		return;
 	pages = heap->pages;
+	sy__debug_unwatch(heap);
 	if (sy_heap_destroy(heap))
 		sy_pages_destroy(pages);
 }

@@ -3,6 +3,7 @@
  *
  *   slub                                   a policy with its defaults
  *   slub:min_partial=0,max_order=1         with tunables; a value is a number, the name of a choice, or auto
+ *   slub:debug=FZ,dentry                   with checks (debug/spec.c)
  *   slub:paper,min_partial=5               with a preset of the policy, whose settings the tunables behind it change
  *
  * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable, struct sy_preset): this file names no policy.
@@ -16,6 +17,8 @@
  * Nothing here allocates memory: the library may be what serves malloc.
  */
 #include "spec.h"
+
+#include "debug/spec.h"
 
 #include "core/types.h"
 
@@ -299,15 +302,40 @@ static bool check_bounds(const struct sy_heap_config *config, struct sy_fault *f
 	return true;
 }
 
+#define DEBUG "debug="
+
+/* The value of debug= goes on behind commas, as far as there are patterns and words of it. */
+static size_t setting_length(const char *text)
+{
+	size_t length = length_to(text, ',');
+
+	while (strncmp(text, DEBUG, strlen(DEBUG)) == 0 && text[length] &&
+	       sy__debug_goes_on(text + length + 1, length_to(text + length + 1, ',')))
+		length += 1 + length_to(text + length + 1, ',');
+	return length;
+}
+
+static bool parse_debug(struct sy_heap_config *config, const char *text, size_t length, struct sy_fault *fault)
+{
+	char value[sizeof(config->debug.text) + 1];
+
+	snprintf(value, sizeof(value), "%.*s", (int)(length < sizeof(value) ? length : sizeof(value)), text);
+	return sy__debug_parse(&config->debug, value, fault);
+}
+
 static bool parse_tunables(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
 {
 	uint32_t given = 0;
 
 	for (;;) {
-		size_t length = length_to(text, ',');
+		size_t length = setting_length(text), name = strlen(DEBUG);
 
-		if (!parse_setting(config, text, length, &given, fault))
+		if (strncmp(text, DEBUG, name) == 0) {
+			if (!parse_debug(config, text + name, length - name, fault))
+				return false;
+		} else if (!parse_setting(config, text, length, &given, fault)) {
 			return false;
+		}
 		if (!text[length])
 			return true;
 		text += length + 1;
@@ -340,6 +368,7 @@ bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struc
 	if (!policy)
 		return refuse_policy(text, length, other, fault);
 	sy_heap_defaults(policy, config);
+	config->debug.hooks = &sy__debug_program;
 	return !text[length] || parse_settings(config, text + length + 1, fault);
 }
 

@@ -1,7 +1,8 @@
 /*
  * The operators new and delete of C++, on malloc.
  *
- * C++ runtimes have operators of their own, which call malloc and free. The operators here save that call.
+ * C++ runtimes have operators of their own, which call malloc and free. The operators here save that call, and tell the checks of
+ * debugging which interface an object is from.
  *
  * They are C functions under the operators' mangled names, because the library must not need a C++ runtime in programs that
  * have none. They use two things of a runtime, by weak references: the new-handler that a program may install, and the function
@@ -11,11 +12,14 @@
  * The non-throwing forms of new are left to the runtime. They call the throwing forms, which are here, and catch the exception.
  */
 #define _GNU_SOURCE /* syscall */
+#include "debugging.h"
 #include "parts.h"
 #include "system.h"
 
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "core/policies/default.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -75,18 +79,31 @@ static SY__COLD void *retry_by_handler(size_t align, size_t size)
 	return object;
 }
 
-static inline void *new_object(size_t size)
-{
-	void *object = sy__allocate(size);
-
-	return sy__likely(object) ? object : retry_by_handler(1, size);
-}
-
-static inline void *new_aligned(size_t size, size_t align)
+static void *new_aligned(size_t size, size_t align, enum sy__debug_interface interface)
 {
 	void *object = sy__allocate_aligned(align, size);
 
-	return sy__likely(object) ? object : retry_by_handler(align, size);
+	if (sy__unlikely(!object))
+		object = retry_by_handler(align, size);
+	if (sy__unlikely(!sy__service.fast))
+		sy__debugging_tag(object, interface);
+	return object;
+}
+
+/* All that the fast path does not serve. */
+static SY__OUT_OF_LINE void *new_other(size_t size, enum sy__debug_interface interface)
+{
+	return new_aligned(size, 1, interface);
+}
+
+/* Contains the fast path of malloc, as fast.c explains. */
+static inline void *new_object(size_t size, enum sy__debug_interface interface)
+{
+	void *object = NULL;
+
+	if (sy__likely(size - 1 < sy__service.small))
+		object = sy__default_malloc_small(size, sy__service.fast);
+	return sy__likely(object) ? object : new_other(size, interface);
 }
 
 EXPORT void *cxx_new(size_t size) __asm__("_Znw" SIZE_CODE);
@@ -96,44 +113,66 @@ EXPORT void *cxx_new_array_aligned(size_t size, size_t align) __asm__("_Zna" SIZ
 
 void *cxx_new(size_t size)
 {
-	return new_object(size);
+	return new_object(size, SY__BY_NEW);
 }
 
 void *cxx_new_array(size_t size)
 {
-	return new_object(size);
+	return new_object(size, SY__BY_NEW_ARRAY);
 }
 
 void *cxx_new_aligned(size_t size, size_t align)
 {
-	return new_aligned(size, align);
+	return new_aligned(size, align, SY__BY_NEW);
 }
 
 void *cxx_new_array_aligned(size_t size, size_t align)
 {
-	return new_aligned(size, align);
+	return new_aligned(size, align, SY__BY_NEW_ARRAY);
 }
 
 /* ---- delete ------------------------------------------------------------------------------------------------------- */
 
-/* Callers also pass a size, an alignment or std::nothrow. None of them matters here, and in every calling convention that the
- * library is for, a function of one argument may be called with more. */
-#define DELETE(name, symbol) \
+static SY__OUT_OF_LINE void delete_other(void *object, size_t size, enum sy__debug_interface interface)
+{
+	if (sy__debugging_expects(object, size, interface))
+		sy__release(object);
+}
+
+/* Contains the fast path of free, too. Callers also pass an alignment or std::nothrow. Neither matters here, and in every calling
+ * convention that the library is for, a function may be called with more arguments than it has. */
+static inline void delete_object(void *object, size_t size, enum sy__debug_interface interface)
+{
+	struct sy_heap *heap = sy__service.fast;
+
+	if (sy__likely(heap))
+		sy__default_free(object, heap);
+	else
+		delete_other(object, size, interface);
+}
+
+#define DELETE(name, symbol, interface) \
 	EXPORT void name(void *object) __asm__(symbol); \
 	void name(void *object) \
 	{ \
-		sy__release(object); \
+		delete_object(object, 0, interface); \
+	}
+#define DELETE_SIZED(name, symbol, interface) \
+	EXPORT void name(void *object, size_t size) __asm__(symbol); \
+	void name(void *object, size_t size) \
+	{ \
+		delete_object(object, size, interface); \
 	}
 
-DELETE(cxx_delete, "_ZdlPv")
-DELETE(cxx_delete_array, "_ZdaPv")
-DELETE(cxx_delete_sized, "_ZdlPv" SIZE_CODE)
-DELETE(cxx_delete_array_sized, "_ZdaPv" SIZE_CODE)
-DELETE(cxx_delete_aligned, "_ZdlPv" ALIGN_CODE)
-DELETE(cxx_delete_array_aligned, "_ZdaPv" ALIGN_CODE)
-DELETE(cxx_delete_sized_aligned, "_ZdlPv" SIZE_CODE ALIGN_CODE)
-DELETE(cxx_delete_array_sized_aligned, "_ZdaPv" SIZE_CODE ALIGN_CODE)
-DELETE(cxx_delete_nothrow, "_ZdlPv" NOTHROW_CODE)
-DELETE(cxx_delete_array_nothrow, "_ZdaPv" NOTHROW_CODE)
-DELETE(cxx_delete_aligned_nothrow, "_ZdlPv" ALIGN_CODE NOTHROW_CODE)
-DELETE(cxx_delete_array_aligned_nothrow, "_ZdaPv" ALIGN_CODE NOTHROW_CODE)
+DELETE(cxx_delete, "_ZdlPv", SY__BY_NEW)
+DELETE(cxx_delete_array, "_ZdaPv", SY__BY_NEW_ARRAY)
+DELETE_SIZED(cxx_delete_sized, "_ZdlPv" SIZE_CODE, SY__BY_NEW)
+DELETE_SIZED(cxx_delete_array_sized, "_ZdaPv" SIZE_CODE, SY__BY_NEW_ARRAY)
+DELETE(cxx_delete_aligned, "_ZdlPv" ALIGN_CODE, SY__BY_NEW)
+DELETE(cxx_delete_array_aligned, "_ZdaPv" ALIGN_CODE, SY__BY_NEW_ARRAY)
+DELETE_SIZED(cxx_delete_sized_aligned, "_ZdlPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW)
+DELETE_SIZED(cxx_delete_array_sized_aligned, "_ZdaPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW_ARRAY)
+DELETE(cxx_delete_nothrow, "_ZdlPv" NOTHROW_CODE, SY__BY_NEW)
+DELETE(cxx_delete_array_nothrow, "_ZdaPv" NOTHROW_CODE, SY__BY_NEW_ARRAY)
+DELETE(cxx_delete_aligned_nothrow, "_ZdlPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW)
+DELETE(cxx_delete_array_aligned_nothrow, "_ZdaPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW_ARRAY)

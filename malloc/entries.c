@@ -28,6 +28,7 @@
  * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
  */
 #define _GNU_SOURCE
+#include "debugging.h"
 #include "mapping_cache.h"
 #include "mmap_threshold.h"
 #include "parts.h"
@@ -64,9 +65,11 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	void *object = NULL;
 
-	if (size >= ALWAYS_HEAP)
+	if (heap->debug && size >= ALWAYS_HEAP)
+		object = sy__debugging_map(heap, ALIGNMENT, size, flags);
+	else if (size >= ALWAYS_HEAP)
 		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
-	if (!object && size >= ALWAYS_HEAP)
+	if (!object && !heap->debug && size >= ALWAYS_HEAP)
 		object = sy__mapping_create(size, ALIGNMENT);
 	if (!object && (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation()))
 		return sy_malloc(heap, size, flags);
@@ -110,6 +113,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	if (file)
 		sy__report_start(&ready, file);
 	sy__fast_path_set(&ready);
+	sy__debugging_start(heap);
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;
@@ -166,7 +170,7 @@ EXPORT void *calloc(size_t count, size_t size)
 
 size_t sy__usable_bytes(const void *object)
 {
-	return sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
+	return sy__service.heap->debug || sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
 }
 
 /* The object's room, if malloc has the policy's fast path; 0: it takes a call to find out. */
@@ -184,7 +188,11 @@ static inline bool stays(size_t room, size_t size)
 
 static void *grown(size_t size)
 {
-	void *object = size < PTRDIFF_MAX / 2 ? sy__mapping_reuse_to_grow(size + size / 8) : NULL;
+	void *object = NULL;
+
+	if (sy__service.heap->debug)
+		return sy__allocate(size);
+	object = size < PTRDIFF_MAX / 2 ? sy__mapping_reuse_to_grow(size + size / 8) : NULL;
 
 	if (!object && size < PTRDIFF_MAX / 2)
 		object = sy__mapping_create(size + size / 8, ALIGNMENT);
@@ -196,7 +204,7 @@ static void *room_for(size_t size, bool grows)
 {
 	if (!grows || size <= SY__KMALLOC_LARGEST)
 		return sy__allocate(size);
-	return size < MOVED_FROM ? sy__allocate(size + size / 8) : grown(size);
+	return size < MOVED_FROM && !sy__service.heap->debug ? sy__allocate(size + size / 8) : grown(size);
 }
 
 static SY__OUT_OF_LINE void *move(void *object, size_t room, size_t size)
@@ -232,6 +240,8 @@ static SY__OUT_OF_LINE void *resize_any(void *object, size_t size)
 		return NULL;
 	}
 	room = sy__usable_bytes(object);
+	if (sy__service.heap->debug) /* every object has the size that was asked for */
+		return move(object, room, size);
 	if (stays(room, size))
 		return object;
 	if (sy__holds(sy__service.heap, object) || size < MOVED_FROM || !sy__mapping_resizes(object))
@@ -276,6 +286,17 @@ static size_t aligned_request(size_t align, size_t size)
 	return size > align ? size : align;
 }
 
+static SY__COLD void *aligned_debugged(size_t align, size_t size)
+{
+	struct sy_heap *heap = sy__service.heap;
+	void *object = sy__debug_aligned(heap, align, size, 0);
+
+	if (!object && size + align >= ALWAYS_HEAP)
+		object = sy__debugging_map(heap, align, size, 0);
+	report_add(object);
+	return object ? object : no_memory();
+}
+
 void *sy__allocate_aligned(size_t align, size_t size)
 {
 	void *object = NULL;
@@ -284,6 +305,8 @@ void *sy__allocate_aligned(size_t align, size_t size)
 		return sy__allocate(size);
 	if (!start() || size > PTRDIFF_MAX)
 		return no_memory();
+	if (sy__service.heap->debug)
+		return aligned_debugged(align, size);
 	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(sy__service.heap))
 		return sy__allocate(size ? (size + align - 1) & ~(align - 1) : align);
 	object = align <= MOST_ALIGNED ? sy_malloc(sy__service.heap, aligned_request(align, size), 0) : NULL;
@@ -355,18 +378,17 @@ EXPORT size_t malloc_usable_size(void *object)
 	return sy__likely(room) || !object ? room : sy__usable_bytes(object);
 }
 
-/* C23: the caller passes the size that it asked for, which is of no use here. */
+/* C23: the caller passes the size that it asked for, which only debugging looks at. */
 EXPORT void free_sized(void *object, size_t size)
 {
-	(void)size;
-	sy__release(object);
+	if (sy__likely(sy__service.fast) || sy__debugging_expects(object, size, SY__BY_KMALLOC))
+		sy__release(object);
 }
 
 EXPORT void free_aligned_sized(void *object, size_t align, size_t size)
 {
 	(void)align;
-	(void)size;
-	sy__release(object);
+	free_sized(object, size);
 }
 
 EXPORT void cfree(void *object)

@@ -38,6 +38,7 @@
 
 #include "core/this_slot.h"
 #include "core/page_interface.h"
+#include "library/debug/spec.h"
 #include "library/spec.h"
 
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
@@ -75,19 +76,19 @@ static size_t less(size_t bytes)
 	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(LEAST_RESERVE - 1);
 }
 
-static void tell(const char *why)
+static void tell(const char *variable, const char *value, const char *why)
 {
-	char shown[SY__SPEC_SHOWN], line[sizeof(struct sy_fault) + SY__SPEC_SHOWN + 32];
+	char shown[SY__SPEC_SHOWN], line[sizeof(struct sy_fault) + SY__SPEC_SHOWN + 40];
 	int length;
 
-	sy__spec_show(shown, sizeof(shown), spec);
-	length = snprintf(line, sizeof(line), "slabyard: SLABYARD=%s: %s\n", shown, why);
+	sy__spec_show(shown, sizeof(shown), value);
+	length = snprintf(line, sizeof(line), "slabyard: %s=%s: %s\n", variable, shown, why);
 	sy__file_write(STDERR_FILENO, line, (size_t)length);
 }
 
-static _Noreturn void refuse(const char *why)
+static _Noreturn void refuse(const char *variable, const char *value, const char *why)
 {
-	tell(why);
+	tell(variable, value, why);
 	_exit(2);
 }
 
@@ -103,7 +104,7 @@ static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 		heap = sy_heap_open(spec, options, &error);
 	}
 	if (!heap && !told)
-		tell(error);
+		tell("SLABYARD", spec, error);
 	told = told || !heap;
 	return heap;
 }
@@ -128,6 +129,7 @@ static struct sy_heap *make(void)
 {
 	static bool asked;
 	const char *wanted = asked ? NULL : sy__process_setting("SLABYARD");
+	const char *debug = asked ? NULL : sy__process_setting("SLABYARD_DEBUG");
 	struct sy_heap_options options = {
 		.reserve = reserve(),
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
@@ -140,7 +142,9 @@ static struct sy_heap *make(void)
 	if (!spec)
 		spec = wanted ? wanted : sy_policies[0]->name;
 	if (!sy_spec_parse(&parsed, spec, &fault))
-		refuse(fault.text);
+		refuse("SLABYARD", spec, fault.text);
+	if (debug && !sy__debug_parse(&parsed.debug, debug, &fault))
+		refuse("SLABYARD_DEBUG", debug, fault.text);
 	return open_or_tell(&options);
 }
 

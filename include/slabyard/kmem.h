@@ -20,7 +20,8 @@
  * differences:
  *
  *   A program has one memory node. Node numbers are ignored.
- *   Flags for reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do nothing.
+ *   Flags for reclaim and warnings (__GFP_NORETRY, __GFP_NOWARN, SLAB_KASAN, …) are accepted and do nothing. SLAB_CONSISTENCY_CHECKS,
+ *   SLAB_RED_ZONE, SLAB_POISON and SLAB_STORE_USER check the cache's objects; a bug ends the program with a report.
  *   GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
  *   Slabs of SLAB_TYPESAFE_BY_RCU caches wait for the readers of linux/rcupdate.h, and are freed when the library next checks.
  */

@@ -252,6 +252,52 @@ struct sy_geometry {
 	uint32_t wasted;  /* bytes of a slab that no object uses */
 };
 
+/* ---- Bugs of programs ----------------------------------------------------------------------------------------- */
+
+/* What a heap can find wrong with how it is used (Bonwick 1994, section 6). */
+enum sy_bug {
+	SY_BUG_DOUBLE_FREE,
+	SY_BUG_WRITE_AFTER_FREE,
+	SY_BUG_WRITE_PAST_THE_END,
+	SY_BUG_WRITE_BEFORE_THE_START,
+	SY_BUG_INTERIOR_FREE,
+	SY_BUG_FOREIGN_FREE,
+	SY_BUG_WRONG_SIZE,
+	SY_BUG_WRONG_CACHE,
+	SY_BUG_CHANGED_STATE,
+	SY_BUG_LEAK,
+	SY_BUGS
+};
+
+/* The name of a kind in reports: "double free". It stays valid. */
+const char *sy_bug_name(enum sy_bug);
+
+/* Checks of objects, each with the letter that turns it on in a spec (docs/debugging.md). As in Linux's slab_debug=, where it has them. */
+enum sy_debug {
+	SY_DEBUG_FREES = 1u << 0,     /* F: freed addresses are verified (6.2; SLAB_CONSISTENCY_CHECKS). All others include it */
+	SY_DEBUG_RED_ZONES = 1u << 1, /* Z: what is before and behind an object stays as it is (6.4; SLAB_RED_ZONE) */
+	SY_DEBUG_POISON = 1u << 2,    /* P: so does a freed object, for a while; what is new is filled (6.3; SLAB_POISON) */
+	SY_DEBUG_AUDIT = 1u << 3,     /* U: who allocated and freed, with stacks (6.1; SLAB_STORE_USER) */
+	SY_DEBUG_STATE = 1u << 4,     /* C: objects are given back in the state in which they were constructed */
+	SY_DEBUG_LEAKS = 1u << 5,     /* L: a program tells at its end what it can no longer reach (6.7) */
+	SY_DEBUG_PAGES = 1u << 6,     /* G: each object has pages of its own between pages that can't be touched (6.5, 6.6) */
+	SY_DEBUG_ALL = (1u << 6) - 1, /* every check; G is a place, not a check */
+};
+
+struct sy__debug_hooks;
+
+/* How a heap is debugged. All zero: not at all. sy_spec_parse fills it in. */
+struct sy_debug_config {
+	uint32_t checks;     /* enum sy_debug: of all caches together */
+	char text[160];      /* which cache has which, see docs/debugging.md */
+	size_t quarantine;   /* bytes that freed objects may hold before the oldest is used again */
+	size_t guard_least;  /* bytes: smaller objects get no pages of their own */
+	bool guard_low;      /* objects stand at the start of their pages, to find writes before the start; else at the end */
+	bool json;           /* reports are one line of JSON each */
+	uint32_t ring, stacks; /* transactions, and different stacks, that are remembered */
+	const struct sy__debug_hooks *hooks; /* what the platform has for it; NULL: reports tell kind and address, and end the program */
+};
+
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
 /* The size classes of kmalloc: Linux's, or four to a doubling (sy_usable_size tells). Policies with sizes of their own take no notice. */
@@ -276,6 +322,7 @@ struct sy_heap_config {
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of the policy's; start from sy_heap_defaults */
 	struct sy_sizing sizing;   /* how kmalloc rounds */
 	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: until the next tick */
+	struct sy_debug_config debug;
 };
 
 /* Fills a configuration with the policy's defaults, one slot, one node. */
@@ -310,6 +357,15 @@ struct sy_heap_counters {
 
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
+
+/*
+ * Reports, on standard error, the objects of a heap with the check for leaks (L) that no root leads to: no word in the program's data,
+ * in a thread's stack or registers, or in another object that is reached. Reports come by call stack, the largest first. With age_ns
+ * also objects that are older, as possible leaks (Bonwick 1994, section 6.7). Returns how many are lost; 0 without the check. Stops
+ * all threads meanwhile, by signal SIGRTMAX - 1. Not from inside a constructor or a signal handler. Programs with the check on
+ * do this at exit by themselves.
+ */
+size_t sy_findleaks(struct sy_heap *, uint64_t age_ns);
 
 /* Destroys the heap, its caches and every object in them. False: refused, and nothing changed. A heap of threads refuses it inside a
  * constructor, a destructor or a visitor of its walk. */
@@ -361,6 +417,7 @@ struct sy_cache_config {
 	unsigned flags;      /* enum sy_cache_flags */
 	void (*constructor)(void *object, size_t size); /* or NULL. Neither may call into a heap. */
 	void (*destructor)(void *object, size_t size);  /* or NULL */
+	uint32_t debug;      /* enum sy_debug: checks of this cache, besides those that the heap has */
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator. A supplier outlives the cache. Its objects are freed by
 	                                          * sy_cache_free only. */
 };
@@ -454,26 +511,6 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *, c
 /* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing. A call from inside a
  * constructor, a destructor or a visitor of its walk does nothing either. */
 void sy_heap_close(struct sy_heap *);
-
-/* ---- Bugs of programs ----------------------------------------------------------------------------------------- */
-
-/* What a heap can find wrong with how it is used (Bonwick 1994, section 6). */
-enum sy_bug {
-	SY_BUG_DOUBLE_FREE,
-	SY_BUG_WRITE_AFTER_FREE,
-	SY_BUG_WRITE_PAST_THE_END,
-	SY_BUG_WRITE_BEFORE_THE_START,
-	SY_BUG_INTERIOR_FREE,
-	SY_BUG_FOREIGN_FREE,
-	SY_BUG_WRONG_SIZE,
-	SY_BUG_WRONG_CACHE,
-	SY_BUG_CHANGED_STATE,
-	SY_BUG_LEAK,
-	SY_BUGS
-};
-
-/* The name of a kind in reports: "double free". It stays valid. */
-const char *sy_bug_name(enum sy_bug);
 
 /* ---- Calls without slots -------------------------------------------------------------------------------------- */
 

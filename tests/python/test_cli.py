@@ -392,8 +392,8 @@ def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path)
     )
     command = [sys.executable, "-c", script, str(busy)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "ZeroDivisionError" in complaint(done, 2) and "SLABYARD_DEBUG=1" in done.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "SLABYARD_DEBUG": "1"})
+    assert "ZeroDivisionError" in complaint(done, 2) and "SLABYARD_TRACEBACK=1" in done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "SLABYARD_TRACEBACK": "1"})
     assert "Traceback" in done.stderr
 
 

@@ -2,7 +2,7 @@
 
 The words become options in parsers.py, and what each verb does with them is in verbs.py. Whatever goes wrong ends here: a UserError is
 printed as its one line; Ctrl-C, a closed pipe and a full disk likewise; any other exception is a bug of slabyard's, told in one
-line with how to see where it happened (SLABYARD_DEBUG=1). No child and no half-written file is left behind in any case.
+line with how to see where it happened (SLABYARD_TRACEBACK=1). No child and no half-written file is left behind in any case.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail(OUT_OF_MEMORY, USAGE)
     except OSError as error:
-        if os.environ.get("SLABYARD_DEBUG"):
+        if os.environ.get("SLABYARD_TRACEBACK"):
             raise
         if isinstance(error, FileNotFoundError) and error.filename is None:
             return _fail(_no_folder(), USAGE)
@@ -65,14 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _interrupted_at:  # in the making of a class, which Python tells by an error of its own
             return _end_interrupted()
-        if os.environ.get("SLABYARD_DEBUG"):
+        if os.environ.get("SLABYARD_TRACEBACK"):
             raise
         text = " ".join(str(error).split()) or "no message"
         if any(words in text for words in SIGNS_OF_LITTLE_MEMORY):
             return _fail(OUT_OF_MEMORY, USAGE)
         if isinstance(error, ModuleNotFoundError):
             return _fail(f"{text}; install slabyard again (pip install .), which brings it", MISSING)
-        return _fail(f"unexpected {type(error).__name__}: {text[:200]} (a bug; SLABYARD_DEBUG=1 shows where)", USAGE)
+        return _fail(f"unexpected {type(error).__name__}: {text[:200]} (a bug; SLABYARD_TRACEBACK=1 shows where)", USAGE)
 
 
 def _take_signals() -> None:

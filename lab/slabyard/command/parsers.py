@@ -256,6 +256,10 @@ def _run(parent: Any) -> None:
     verb.add_argument("--allocator", default="yard", metavar="SPEC", help="policy[:tunable=value,...] (default: yard)")
     verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the statistics (implies --stats)")
+    verb.add_argument(
+        "--check", nargs="?", const="all", metavar="LETTERS",
+        help="name bugs: writes outside of objects and after a free, wrong frees, leaks (all of them, or by LETTERS: docs/debugging.md)",
+    )  # fmt: skip
     verb.usage = "slabyard run [options] -- CMD..."
 
 

@@ -376,9 +376,9 @@ def run_command(options: argparse.Namespace) -> int:
         raise UserError("run needs a command after --: slabyard run -- CMD...")
     programs.check_command(options.command[0])
     if not options.stats and options.export_json is None:
-        run.replace(options.command, options.allocator)
+        run.replace(options.command, options.allocator, options.check)
     check_outputs((options.export_json,))
-    return run.end_as(run.measure(options.command, options.allocator, options.export_json))
+    return run.end_as(run.measure(options.command, options.allocator, options.export_json, options.check))
 
 
 def show_geometry(options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """Runs a command on slabyard's malloc, and tells what it asked for.
 
-The library is preloaded (LD_PRELOAD) and told its policy (SLABYARD). Without statistics the command takes the place of this process: its
+The library is preloaded (LD_PRELOAD) and told its policy (SLABYARD) and checks (SLABYARD_DEBUG). Without statistics the command takes the place of this process: its
 exit status, and whatever signal ends it, are seen as if slabyard had not been there. With them it is a child. Signals that end
 programs are passed on to it; when it has ended, each of its processes that ended by exit() has left a line of JSON in a
 temporary file (SLABYARD_STATS; malloc/report.c); then this process ends as the child did.
@@ -44,23 +44,27 @@ def library() -> Path:
     return LIBRARY
 
 
-def environment(spec: str) -> dict[str, str]:
-    """Ours, with the malloc in front of whatever else is preloaded. UserError when the spec makes no sense."""
+def environment(spec: str, checks: str | None = None) -> dict[str, str]:
+    """Ours, with the malloc in front of whatever else is preloaded. checks: SLABYARD_DEBUG's text, docs/debugging.md. UserError when
+    one of them makes no sense."""
     if not spec:
         raise UserError("--allocator names no allocator; slabyard list shows them")
     preload = [str(library()), *os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     result = {**os.environ, "LD_PRELOAD": ":".join(preload), "SLABYARD": spec}
     result.pop("SLABYARD_STATS", None)
+    if checks is not None:
+        result["SLABYARD_DEBUG"] = checks
     tried = subprocess.run([programs.program(programs.REPLAY), "--list"], env=result, capture_output=True, check=False)
     if tried.returncode != 0:
-        told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ").removeprefix("slabyard: ")
+        told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ")
+        told = told.removeprefix(f"slabyard: SLABYARD_DEBUG={checks}: ").removeprefix("slabyard: ")
         raise UserError(told or f"the malloc could not be loaded (status {tried.returncode})")
     return result
 
 
-def replace(command: Sequence[str], spec: str) -> NoReturn:
+def replace(command: Sequence[str], spec: str, checks: str | None = None) -> NoReturn:
     """The command in our place."""
-    variables = environment(spec)
+    variables = environment(spec, checks)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -73,11 +77,11 @@ def replace(command: Sequence[str], spec: str) -> NoReturn:
         raise programs.cannot_be_run(command[0], error) from error
 
 
-def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
+def measure(command: Sequence[str], spec: str, export: Path | None, checks: str | None = None) -> int:
     """The command as a child; its statistics on standard error. Its exit status, or minus the signal that ended it."""
     with tempfile.TemporaryDirectory(prefix="slabyard-") as directory:
         lines = Path(directory) / "reports"
-        variables = {**environment(spec), "SLABYARD_STATS": str(lines)}
+        variables = {**environment(spec, checks), "SLABYARD_STATS": str(lines)}
         status = _wait(command, variables)
         reports = _whole_reports(lines.read_text(encoding="utf-8", errors="replace")) if lines.exists() else []
     export_json(export, reports)

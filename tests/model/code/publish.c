@@ -26,6 +26,14 @@ struct sy_heap *sy_heap_open(const char *wanted, const struct sy_heap_options *o
 	return &heap;
 }
 
+bool sy__debug_parse(struct sy_debug_config *config, const char *text, struct sy_fault *fault)
+{
+	(void)config;
+	(void)text;
+	(void)fault;
+	return true;
+}
+
 bool sy_spec_parse(struct sy_heap_config *config, const char *wanted, struct sy_fault *fault)
 {
 	(void)config;

@@ -1,0 +1,501 @@
+/*
+ * A policy's functions for objects, with records and checks around those of the policy below. See debug.h.
+ *
+ * A free goes: find the record; verify that the address is an object's and the client may free it there; verify zones and constructed
+ * state; from then on the object is no longer live, so that a second free finds it so; destruct and fill it; put it into the
+ * quarantine; give back what the quarantine has too much of. An allocation goes the other way round.
+ *
+ * Where a report returns, as in a kernel or a test, the object that is damaged or freed wrongly stays as it is for ever.
+ */
+#include "layer.h"
+
+#include "../backend/metadata.h"
+#include "../kmalloc.h"
+#include "../this_slot.h"
+
+#define FRONT SY__DEBUG_FRONT
+#define BACK SY__DEBUG_BACK
+#define LARGE_SHARE 4u /* objects of more than one in so many parts of the quarantine are given back at once */
+
+static void note_caller(const struct sy__debug *debug, uint32_t checks, struct sy__debug_caller *caller)
+{
+	caller->time = sy__now();
+	caller->thread = debug->hooks->thread();
+	caller->depth = checks & SY_DEBUG_AUDIT ? debug->hooks->stack(caller->frames, SY__DEBUG_FRAMES) : 0;
+}
+
+/* ---- Records that are gone ---------------------------------------------------------------------------------------- */
+
+void sy__record_forget(struct sy__debug *debug, struct sy__record *record)
+{
+	sy__record_remove(debug, record);
+	record->room = 0;
+}
+
+/* Forgets the objects whose memory is used again. */
+static void forget_overlapped(struct sy__debug *debug, const struct sy__record *by)
+{
+	struct sy__record *record;
+
+	while ((record = sy__record_below(debug, by->base + by->room - 1)) && record->base + record->room > by->base)
+		sy__record_forget(debug, record);
+}
+
+/* Adds a record to those gone; returns one that has been there for too long, or NULL. */
+static struct sy__record *add_gone(struct sy__debug *debug, struct sy__record *record)
+{
+	struct sy__record *oldest = debug->gone;
+
+	record->state = SY__RECORD_GONE;
+	record->next = NULL;
+	*debug->gone_end = record;
+	debug->gone_end = &record->next;
+	if (debug->gone_count < SY__DEBUG_GONE) {
+		debug->gone_count++;
+		return NULL;
+	}
+	debug->gone = oldest->next;
+	if (oldest->room)
+		sy__record_remove(debug, oldest);
+	return oldest;
+}
+
+/* ---- Giving back to the policy below ------------------------------------------------------------------------------ */
+
+static void give_below(struct sy_heap *heap, unsigned slot, const struct sy__record *record)
+{
+	const struct sy_policy *below = heap->debug->below;
+
+	if (record->guarded)
+		sy__guard_release(record);
+	else if (record->adopted)
+		heap->on_foreign_free(record->base, heap);
+	else if (record->cache)
+		below->cache_free(record->cache, slot, record->base);
+	else
+		below->kfree(heap, slot, record->base);
+}
+
+/* An object that is not live, and in no list. */
+static void give_back(struct sy_heap *heap, unsigned slot, struct sy__record *record)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *expired, copy = *record;
+	struct sy__finding finding;
+
+	if (sy__is_written_after_free(&finding, record)) {
+		debug->hooks->report(heap, &finding);
+		return;
+	}
+	sy__lock(&debug->lock);
+	expired = add_gone(debug, record);
+	sy__unlock(&debug->lock);
+	give_below(heap, slot, &copy);
+	sy__metadata_give(heap, expired, sizeof(*expired));
+}
+
+/* Takes the oldest object out of the quarantine if it holds more than `most` bytes; of one cache, or of all (NULL). */
+static struct sy__record *take_quarantined(struct sy__debug *debug, size_t most, const struct sy_cache *cache)
+{
+	struct sy__record **place = &debug->quarantine, *record = NULL;
+
+	sy__lock(&debug->lock);
+	while (cache && *place && (*place)->cache != cache)
+		place = &(*place)->next;
+	if (*place && debug->quarantined > most) {
+		record = *place;
+		*place = record->next;
+		if (!*place)
+			debug->quarantine_end = place;
+		debug->quarantined -= record->room;
+	}
+	sy__unlock(&debug->lock);
+	return record;
+}
+
+static void shorten_quarantine(struct sy_heap *heap, unsigned slot, size_t most, const struct sy_cache *cache)
+{
+	struct sy__record *record;
+
+	while ((record = take_quarantined(heap->debug, most, cache)))
+		give_back(heap, slot, record);
+}
+
+void sy__debug_flush(struct sy_heap *heap, const struct sy_cache *cache)
+{
+	unsigned slot = 0;
+
+	if (!heap->debug || (heap->threads && !sy__call_enter(&slot)))
+		return;
+	shorten_quarantine(heap, slot, 0, cache);
+	if (heap->threads)
+		sy__call_leave();
+}
+
+/* ---- Allocation --------------------------------------------------------------------------------------------------- */
+
+static void prepare(const struct sy__record *record, unsigned flags)
+{
+	char *end = record->object + record->size;
+
+	if (record->checks & SY_DEBUG_RED_ZONES) {
+		sy__pattern_fill(sy__front(record), record->object, SY__DEBUG_ZONE);
+		sy__pattern_fill(end, sy__back_end(record), SY__DEBUG_ZONE);
+	}
+	if (flags & SY_ZERO)
+		sy__fill(record->object, 0, record->size);
+	else if (record->checks & SY_DEBUG_POISON)
+		sy__pattern_fill(record->object, end, SY__DEBUG_FRESH);
+}
+
+/* The object is the client's from now on. */
+static void *hand_out(struct sy_heap *heap, struct sy__record *record, const struct sy__debug_caller *caller)
+{
+	struct sy__debug *debug = heap->debug;
+
+	record->allocated = caller->time;
+	record->allocator = caller->thread;
+	sy__lock(&debug->lock);
+	forget_overlapped(debug, record);
+	sy__record_insert(debug, record);
+	record->allocation_stack = sy__stack_number(debug, caller->frames, caller->depth);
+	sy__transaction_add(debug, record, false);
+	sy__unlock(&debug->lock);
+	return record->object;
+}
+
+static void construct(const struct sy__own *own, const struct sy__record *record)
+{
+	if (!own->constructor)
+		return;
+	sy__construct(own->constructor, record->object, record->size);
+	if (sy__state_bytes(record))
+		sy__copy(sy__back_end(record), record->object, record->size);
+}
+
+static bool take_guarded(const struct sy__debug *debug, struct sy__record *record, size_t align, size_t size)
+{
+	if (!(record->checks & SY_DEBUG_PAGES) || size < debug->config.guard_least ||
+	    !sy__guard_create(record, align, size, debug->config.guard_low))
+		return false;
+	record->checks &= (uint16_t)~SY_DEBUG_STATE;
+	return true;
+}
+
+static bool take_of_cache(struct sy_cache *cache, struct sy__record *record, unsigned slot, unsigned flags, int node)
+{
+	const struct sy_policy *below = cache->heap->debug->below;
+	const struct sy__own *own = sy__own_of(cache);
+
+	record->base = below->cache_alloc(cache, slot, flags & ~(unsigned)SY_ZERO, node);
+	if (!record->base) {
+		shorten_quarantine(cache->heap, slot, 0, NULL);
+		record->base = below->cache_alloc(cache, slot, flags & ~(unsigned)SY_ZERO, node);
+	}
+	record->object = record->base + own->front;
+	record->size = own->size;
+	record->room = own->room;
+	return record->base != NULL;
+}
+
+void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	const struct sy__own *own = sy__own_of(cache);
+	struct sy_heap *heap = cache->heap;
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record = sy__metadata_take(heap, sizeof(*record));
+	struct sy__debug_caller caller;
+
+	if (!record)
+		return NULL;
+	note_caller(debug, own->checks, &caller);
+	record->cache = cache;
+	record->checks = (uint16_t)own->checks;
+	record->interface = SY__BY_CACHE;
+	if (!take_guarded(debug, record, cache->align, own->size) && !take_of_cache(cache, record, slot, flags, node)) {
+		sy__metadata_give(heap, record, sizeof(*record));
+		return NULL;
+	}
+	prepare(record, flags);
+	construct(own, record);
+	return hand_out(heap, record, &caller);
+}
+
+/* Checks of sy__debug_general allocation, by size. */
+static uint32_t checks_of_size(const struct sy__debug *debug, size_t size)
+{
+	uint32_t class = sy__kmalloc_linux_size(size);
+
+	return debug->config.checks ? debug->kmalloc_checks[class == 96 ? 1 : class == 192 ? 2 : class ? sy__highest_bit(class) - 1 : 0] : 0;
+}
+
+/* A record with memory for an object, from the policy below or from guarded pages. NULL: no memory. */
+static struct sy__record *take_general(struct sy_heap *heap, unsigned slot, size_t align, size_t size, unsigned flags, int node)
+{
+	struct sy__debug *debug = heap->debug;
+	uint32_t checks = checks_of_size(debug, size);
+	size_t wanted = FRONT + align + size + BACK;
+	struct sy__record *record = wanted > size ? sy__metadata_take(heap, sizeof(*record)) : NULL;
+
+	if (!record)
+		return NULL;
+	record->checks = (uint16_t)(checks & ~(uint32_t)SY_DEBUG_STATE);
+	record->interface = SY__BY_KMALLOC;
+	if (take_guarded(debug, record, align, size))
+		return record;
+	record->base = debug->below->kmalloc(heap, slot, wanted, flags, node);
+	if (!record->base) {
+		shorten_quarantine(heap, slot, 0, NULL);
+		record->base = debug->below->kmalloc(heap, slot, wanted, flags, node);
+	}
+	if (!record->base) {
+		sy__metadata_give(heap, record, sizeof(*record));
+		return NULL;
+	}
+	record->size = size;
+	record->room = debug->below->usable_size(heap, record->base);
+	record->object = record->base + (sy__align_up((uintptr_t)record->base + FRONT, align) - (uintptr_t)record->base);
+	return record;
+}
+
+static void *general(struct sy_heap *heap, unsigned slot, size_t align, size_t size, unsigned flags, int node)
+{
+	struct sy__record *record;
+	struct sy__debug_caller caller;
+
+	note_caller(heap->debug, heap->debug->config.checks, &caller);
+	record = take_general(heap, slot, align, size, flags & ~(unsigned)SY_ZERO, node);
+	if (!record)
+		return NULL;
+	prepare(record, flags);
+	return hand_out(heap, record, &caller);
+}
+
+/* A power of two is aligned to itself, up to a page, as kmalloc promises. */
+static size_t natural_align(const struct sy_heap *heap, size_t size)
+{
+	size_t least = heap->sizing.align > 8 ? heap->sizing.align : 8;
+
+	if (size & (size - 1) || size < least)
+		return least;
+	return size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE;
+}
+
+void *sy__debug_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	if (!checks_of_size(heap->debug, size))
+		return heap->debug->below->kmalloc(heap, slot, size, flags, node);
+	return general(heap, slot, natural_align(heap, size), size, flags, node);
+}
+
+/* ---- Frees -------------------------------------------------------------------------------------------------------- */
+
+/* The record of an object that the client may free, and that is not live from now on. NULL: it was reported. */
+static struct sy__record *end_life(struct sy_heap *heap, const struct sy_cache *cache, char *object,
+                                   enum sy__debug_interface interface, const struct sy__debug_caller *caller)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record;
+	struct sy__finding finding;
+	bool wrong;
+
+	sy__lock(&debug->lock);
+	record = sy__record_of(debug, object);
+	wrong = sy__free_is_wrong(&finding, debug, record, object, cache, interface) || sy__zone_is_written(&finding, record) ||
+	        sy__state_is_changed(&finding, record);
+	if (!wrong) {
+		record->state = SY__RECORD_QUARANTINED;
+		record->freed = caller->time;
+		record->freer = caller->thread;
+		record->free_stack = sy__stack_number(debug, caller->frames, caller->depth);
+		sy__transaction_add(debug, record, true);
+	}
+	sy__unlock(&debug->lock);
+	if (!wrong)
+		return record;
+	debug->hooks->report(heap, &finding);
+	return NULL;
+}
+
+/* Destructs and fills an object that nobody has. True: it goes into the quarantine. */
+static bool wear_down(const struct sy__debug *debug, const struct sy__record *record)
+{
+	const struct sy__own *own = record->cache ? sy__own_of(record->cache) : NULL;
+
+	if (own && own->destructor)
+		own->destructor(record->object, record->size);
+	if (record->guarded) {
+		sy__guard_close(record);
+		return true;
+	}
+	if (!(record->checks & SY_DEBUG_POISON) || record->room > debug->config.quarantine / LARGE_SHARE)
+		return false;
+	sy__pattern_fill(record->object, record->object + record->size, SY__DEBUG_FREED);
+	return true;
+}
+
+static void quarantine(struct sy__debug *debug, struct sy__record *record)
+{
+	sy__lock(&debug->lock);
+	record->next = NULL;
+	*debug->quarantine_end = record;
+	debug->quarantine_end = &record->next;
+	debug->quarantined += record->room;
+	sy__unlock(&debug->lock);
+}
+
+static void release(struct sy_heap *heap, unsigned slot, struct sy_cache *cache, void *object, uint32_t checks,
+                    enum sy__debug_interface interface)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record;
+	struct sy__debug_caller caller;
+
+	note_caller(debug, checks, &caller);
+	record = end_life(heap, cache, object, interface, &caller);
+	if (!record)
+		return;
+	if (wear_down(debug, record)) {
+		quarantine(debug, record);
+	} else {
+		record->checks &= (uint16_t)~SY_DEBUG_POISON; /* it was not filled */
+		give_back(heap, slot, record);
+	}
+	shorten_quarantine(heap, slot, debug->config.quarantine, NULL);
+}
+
+void sy__debug_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	release(cache->heap, slot, cache, object, sy__own_of(cache)->checks, SY__BY_CACHE);
+}
+
+static bool is_known(struct sy__debug *debug, const void *object)
+{
+	bool known;
+
+	sy__lock(&debug->lock);
+	known = sy__record_of(debug, object) != NULL;
+	sy__unlock(&debug->lock);
+	return known;
+}
+
+void sy__debug_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	struct sy__debug *debug = heap->debug;
+
+	if (debug->knows_all || is_known(debug, object))
+		release(heap, slot, NULL, object, debug->config.checks, SY__BY_KMALLOC);
+	else
+		debug->below->kfree(heap, slot, object);
+}
+
+/* ---- Sizes -------------------------------------------------------------------------------------------------------- */
+
+bool sy__debug_size(struct sy_heap *heap, const void *object, size_t *size)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record;
+	struct sy__finding finding;
+	bool wrong;
+
+	sy__lock(&debug->lock);
+	record = sy__record_of(debug, object);
+	wrong = sy__free_is_wrong(&finding, debug, record, object, record ? record->cache : NULL, SY__BY_ANY);
+	if (!wrong)
+		*size = record->size;
+	sy__unlock(&debug->lock);
+	if (wrong)
+		debug->hooks->report(heap, &finding);
+	return !wrong;
+}
+
+size_t sy__debug_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy__debug *debug = heap->debug;
+	size_t size = 0;
+
+	if (!debug->knows_all && !is_known(debug, object))
+		return debug->below->usable_size(heap, object);
+	sy__debug_size(heap, object, &size);
+	return size;
+}
+
+/* ---- For malloc --------------------------------------------------------------------------------------------------- */
+
+void *sy__debug_aligned(struct sy_heap *heap, size_t align, size_t size, unsigned flags)
+{
+	unsigned slot;
+	void *object;
+
+	if (!sy__call_enter(&slot))
+		return NULL;
+	object = general(heap, slot, align, size, flags, SY_ANY_NODE);
+	sy__this_slot_leave(heap);
+	return object;
+}
+
+size_t sy__debug_adopted_bytes(size_t align, size_t size)
+{
+	return FRONT + align + size + BACK;
+}
+
+void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
+{
+	struct sy__record *record = NULL;
+	struct sy__debug_caller caller;
+	unsigned slot;
+
+	if (!sy__call_enter(&slot))
+		return NULL;
+	note_caller(heap->debug, heap->debug->config.checks, &caller);
+	record = sy__metadata_take(heap, sizeof(*record));
+	if (record) {
+		record->base = memory;
+		record->object = record->base + (sy__align_up((uintptr_t)memory + FRONT, align) - (uintptr_t)memory);
+		record->size = size;
+		record->room = bytes;
+		record->checks = (uint16_t)(checks_of_size(heap->debug, size) & ~(uint32_t)SY_DEBUG_STATE);
+		record->interface = SY__BY_KMALLOC;
+		record->adopted = true;
+		prepare(record, flags);
+		hand_out(heap, record, &caller);
+	}
+	sy__this_slot_leave(heap);
+	return record ? record->object : NULL;
+}
+
+void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface interface)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record;
+
+	sy__lock(&debug->lock);
+	record = sy__record_of(debug, object);
+	if (record)
+		record->interface = (uint8_t)interface;
+	sy__unlock(&debug->lock);
+}
+
+bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enum sy__debug_interface interface)
+{
+	struct sy__debug *debug = heap->debug;
+	struct sy__record *record;
+	struct sy__finding finding;
+	bool wrong = false;
+
+	sy__lock(&debug->lock);
+	record = sy__record_of(debug, object);
+	if (record && record->object == object && record->state == SY__RECORD_LIVE) {
+		wrong = sy__free_is_wrong(&finding, debug, record, object, NULL, interface);
+		if (!wrong && size && size != record->size) {
+			wrong = sy__found(&finding, SY_BUG_WRONG_SIZE, record, object);
+			finding.size = size;
+		}
+		if (!wrong)
+			record->interface = SY__BY_KMALLOC;
+	}
+	sy__unlock(&debug->lock);
+	if (wrong)
+		debug->hooks->report(heap, &finding);
+	return !wrong;
+}

@@ -1,0 +1,219 @@
+/*
+ * The roots of a search for leaks: a program's data, its threads' stacks and registers, and all else that it has mapped.
+ *
+ * Threads are stopped by a signal. Its handler waits; what the thread had in its registers is on its stack by then, so from its stack
+ * pointer on the stack has all that the thread knows. Thread-local variables are on the stack's upper end, or in mappings of their
+ * own. Of a stack whose thread does not answer, because it blocks the signal, all counts.
+ *
+ * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote.
+ */
+#include "roots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#define MOST_THREADS 4096u
+#define STOPPING (SIGRTMAX - 1)
+#define PATIENCE 200u /* milliseconds for all threads to answer */
+
+static struct {
+	int stopped;  /* threads that have answered */
+	int released; /* the futex that they wait for */
+	unsigned asked;
+	uintptr_t stacks[MOST_THREADS]; /* their stack pointers */
+} world;
+
+/* ---- The calling thread ------------------------------------------------------------------------------------------- */
+
+/* Registers that functions save for their callers, as the unwinder numbers them: from, to. */
+#if defined(__x86_64__)
+static const int saved[][2] = { { 3, 3 }, { 6, 6 }, { 12, 15 } };
+#elif defined(__aarch64__)
+static const int saved[][2] = { { 19, 29 } };
+#elif defined(__arm__)
+static const int saved[][2] = { { 4, 11 } };
+#else
+static const int saved[][2] = { { 0, -1 } };
+#endif
+
+struct walk {
+	struct sy__stack_start *start;
+	bool in_exit; /* the last frame was exit's */
+};
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *to)
+{
+	struct walk *walk = to;
+
+	if (!walk->in_exit) {
+		walk->in_exit = _Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(context)) == (void *)(uintptr_t)exit;
+		return _URC_NO_REASON;
+	}
+	walk->start->stack = (const void *)_Unwind_GetCFA(context);
+	for (size_t i = 0; i < sizeof(saved) / sizeof(*saved); i++)
+		for (int number = saved[i][0]; number <= saved[i][1]; number++)
+			walk->start->registers[walk->start->count++] = (uintptr_t)_Unwind_GetGR(context, number);
+	return _URC_END_OF_STACK;
+}
+
+void sy__stack_start_find(struct sy__stack_start *start, const void *caller)
+{
+	struct walk walk = { start, false };
+
+	*start = (struct sy__stack_start){ .stack = caller };
+	_Unwind_Backtrace(step, &walk);
+}
+
+/* ---- The others --------------------------------------------------------------------------------------------------- */
+
+static void futex(int *word, int operation, int value)
+{
+	syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+static void wait_here(int signal, siginfo_t *information, void *registers)
+{
+	int error = errno, place = __atomic_fetch_add(&world.stopped, 1, __ATOMIC_ACQ_REL);
+
+	(void)signal;
+	(void)information;
+	(void)registers;
+	if ((unsigned)place < MOST_THREADS)
+		__atomic_store_n(&world.stacks[place], (uintptr_t)__builtin_frame_address(0), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&world.released, __ATOMIC_ACQUIRE))
+		futex(&world.released, FUTEX_WAIT, 0);
+	errno = error;
+}
+
+/* Signals the threads of the process that were not signalled yet. Entries of the directory are in the kernel's form. */
+static unsigned ask_threads(int directory)
+{
+	struct entry {
+		uint64_t number;
+		int64_t offset;
+		unsigned short length;
+		unsigned char type;
+		char name[];
+	};
+	_Alignas(struct entry) char room[8192];
+	pid_t process = getpid(), self = (pid_t)syscall(SYS_gettid);
+	unsigned asked = 0;
+	long bytes;
+
+	while ((bytes = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0) {
+		for (long at = 0; at < bytes;) {
+			const struct entry *entry = (const struct entry *)(const void *)(room + at);
+			pid_t thread = (pid_t)strtol(entry->name, NULL, 10);
+
+			if (thread > 0 && thread != self && !syscall(SYS_tgkill, process, thread, STOPPING))
+				asked++;
+			at += entry->length;
+		}
+	}
+	return asked;
+}
+
+static void stop_world(struct sigaction *before)
+{
+	struct sigaction action = { .sa_sigaction = wait_here, .sa_flags = SA_SIGINFO | SA_RESTART };
+	int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	world.stopped = world.released = 0;
+	memset(world.stacks, 0, sizeof(world.stacks));
+	sigfillset(&action.sa_mask);
+	sigaction(STOPPING, &action, before);
+	world.asked = directory < 0 ? 0 : ask_threads(directory);
+	if (directory >= 0)
+		close(directory);
+	for (unsigned i = 0; i < PATIENCE && (unsigned)__atomic_load_n(&world.stopped, __ATOMIC_ACQUIRE) < world.asked; i++)
+		nanosleep(&moment, NULL);
+}
+
+/* A thread that has not answered yet would be ended by the signal if nobody handled it any more, so the handler stays then. */
+static void release_world(const struct sigaction *before)
+{
+	bool all = (unsigned)__atomic_load_n(&world.stopped, __ATOMIC_ACQUIRE) >= world.asked;
+
+	__atomic_store_n(&world.released, 1, __ATOMIC_RELEASE);
+	futex(&world.released, FUTEX_WAKE, INT_MAX);
+	if (all)
+		sigaction(STOPPING, before, NULL);
+}
+
+/* ---- Mappings ----------------------------------------------------------------------------------------------------- */
+
+/* Where a mapping begins to count: at the lowest stack pointer in it. */
+static uintptr_t live_start(uintptr_t start, uintptr_t end, uintptr_t own_stack)
+{
+	uintptr_t lowest = own_stack >= start && own_stack < end ? own_stack : end;
+
+	for (unsigned i = 0; i < MOST_THREADS; i++) {
+		uintptr_t stack = __atomic_load_n(&world.stacks[i], __ATOMIC_ACQUIRE);
+
+		if (stack >= start && stack < lowest)
+			lowest = stack;
+	}
+	return lowest == end ? start : lowest & ~(sizeof(void *) - 1);
+}
+
+/* One line of /proc/self/maps: "start-end rwxp …". */
+static void visit_line(const char *line, uintptr_t own_stack, void (*visit)(void *context, uintptr_t start, uintptr_t end),
+                       void *context)
+{
+	char *end_of_start, *end_of_end;
+	uintptr_t start = (uintptr_t)strtoull(line, &end_of_start, 16), end;
+
+	if (*end_of_start != '-')
+		return;
+	end = (uintptr_t)strtoull(end_of_start + 1, &end_of_end, 16);
+	if (strncmp(end_of_end, " rw", 3) || strstr(line, "/dev/") || strstr(line, "[v"))
+		return;
+	visit(context, live_start(start, end, own_stack), end);
+}
+
+static void visit_maps(uintptr_t own_stack, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
+{
+	int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	static char line[8192];
+	size_t length = 0;
+	ssize_t got;
+	static char room[65536];
+
+	/* Read in full before anything is visited, as visiting must not see the list change. */
+	while (file >= 0 && (got = read(file, room, sizeof(room))) > 0) {
+		for (ssize_t i = 0; i < got; i++) {
+			if (room[i] != '\n') {
+				if (length < sizeof(line) - 1)
+					line[length++] = room[i];
+				continue;
+			}
+			line[length] = '\0';
+			length = 0;
+			visit_line(line, own_stack, visit, context);
+		}
+	}
+	if (file >= 0)
+		close(file);
+}
+
+void sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
+{
+	struct sigaction before;
+
+	visit(context, (uintptr_t)start->registers, (uintptr_t)(start->registers + start->count));
+	stop_world(&before);
+	visit_maps((uintptr_t)start->stack, visit, context);
+	release_world(&before);
+}

@@ -1,0 +1,138 @@
+"""Debugging in programs: each kind of bug under every policy, settings, and real programs that stay silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slabyard.results.run import library
+
+POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "slob", "bsd44", "svr4", "sunos4"]
+BUGGY = """
+#include <stdlib.h>
+#include <string.h>
+#include <pthread.h>
+
+__attribute__((noinline)) char *allocate_it(size_t size)
+{
+    char *volatile object = malloc(size);
+    return object;
+}
+
+static void *lose(void *size)
+{
+    allocate_it((size_t)size);
+    return NULL;
+}
+
+static char *volatile kept;
+
+int main(int argc, char **argv)
+{
+    const char *what = argv[1];
+    char *object = allocate_it(100);
+
+    kept = object;
+    if (!strcmp(what, "past"))
+        object[100] = 1;
+    else if (!strcmp(what, "freed")) {
+        free(object);
+        object[3] = 1;
+    } else if (!strcmp(what, "leak")) {
+        pthread_t thread;
+        for (int i = 0; i < 3; i++) {
+            pthread_create(&thread, NULL, lose, (void *)77);
+            pthread_join(thread, NULL);
+        }
+    }
+    return argc > 2 ? 3 : 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    folder = tmp_path_factory.mktemp("debugging")
+
+    def make(name: str, source: str) -> Path:
+        program = folder / name
+        if not program.exists():
+            (folder / f"{name}.c").write_text(source, encoding="utf-8")
+            subprocess.run(["cc", "-g", "-O1", "-pthread", "-o", str(program), str(folder / f"{name}.c")], check=True)
+        return program
+
+    return make
+
+
+def run(program: Path | str, *arguments: str, debug: str = "all", allocator: str = "yard") -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "LD_PRELOAD": str(library()), "SLABYARD": allocator, "SLABYARD_DEBUG": debug}
+    return subprocess.run([str(program), *arguments], env=variables, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("allocator", POLICIES)
+def test_each_kind_is_named_under_every_policy(build: Callable[[str, str], Path], allocator: str) -> None:
+    program = build("buggy", BUGGY)
+    for what, kind in (("past", "write past the end"), ("freed", "write after free")):
+        done = run(program, what, allocator=allocator)
+        assert done.returncode == -6
+        assert re.match(rf"slabyard: {kind}: 0x[0-9a-f]+\n", done.stderr), done.stderr
+        assert "allocate_it (buggy.c:8)" in done.stderr
+    done = run(program, "leak", "x", allocator=allocator)
+    assert done.returncode == 3
+    assert "3 objects of 231 bytes together" in done.stderr and "lose (buggy.c" in done.stderr
+    done = run(program, "right", allocator=allocator)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_report_is_a_line_of_json_on_request(build: Callable[[str, str], Path]) -> None:
+    done = run(build("buggy", BUGGY), "past", debug="FZU,json")
+    (line,) = done.stderr.splitlines()
+    report = json.loads(line)
+    assert report["slabyard"] == "write past the end" and report["offset"] == 100 and report["size"] == 100
+    assert [one["what"] for one in report["transactions"]] == ["allocated", "called"]
+    assert report["transactions"][0]["stack"][0].startswith("allocate_it")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("X", "asks for no check"),
+        ("dentry", "asks for no check"),
+        ("FZ,quarantine", "needs a number"),
+        ("FZ,audit=many", "write a number"),
+        ("F" + ",x" * 100, "longer than"),
+        ("FZ;", ""),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(text: str, told: str) -> None:
+    done = run("true", debug=text)
+    if told:
+        assert done.returncode == 2 and told in done.stderr
+        assert done.stderr.startswith("slabyard: SLABYARD_DEBUG=") and done.stderr.count("\n") == 1
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("debug", ["FZPUC", "FG", "G,low", "FZPUC,firewall=4096", "quarantine=64K,ZP"])
+def test_real_programs_stay_silent(debug: str) -> None:
+    script = "import json, threading\nt = [threading.Thread(target=lambda: json.dumps(list(range(9999)))) for _ in range(4)]\n"
+    script += "[x.start() for x in t]\n[x.join() for x in t]\nprint(len(json.dumps({str(i): [i] * 5 for i in range(3000)})))"
+    done = run(sys.executable, "-c", script, debug=debug)
+    assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 10000
+    done = run("sh", "-c", "ls -la / | sort | wc -l; echo $(date)", debug=debug)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_fault_in_a_guarded_object_names_it(build: Callable[[str, str], Path]) -> None:
+    source = BUGGY.replace("object[100] = 1;", "object[200] = 1;")
+    done = run(build("guarded", source), "past", debug="GU")
+    assert done.returncode == -6 and done.stderr.startswith("slabyard: write past the end: 0x") and "allocate_it" in done.stderr
+    done = run(build("guarded", source), "freed", debug="GU")
+    assert done.returncode == -6 and done.stderr.startswith("slabyard: write after free: 0x")
