@@ -66,8 +66,8 @@ LAYERS = (
         Room("library", ("above the core: specs, opening heaps,", "the slab API of Linux")),
     )),
     Layer("heaps", "freestanding C from here down", CORE, (
-        Room("core", ("heaps, caches, size classes, merging, deferred frees: what every policy needs stands here once",
-                      "read types.h first: it defines every noun"),),
+        Room("core", ("heaps, caches, size classes, merging,", "deferred frees; types.h has every noun")),
+        Room("core/debug", ("checks over any policy: records, zones,", "patterns, audit; not there when off")),
     )),
     Layer("policies", "a folder for each allocator", CORE, (
         Room("core/policies/yard", ("our own",)), Room("core/policies/slub", ("Linux 6.1",)),

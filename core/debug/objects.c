@@ -125,10 +125,10 @@ void sy__debug_flush(struct sy_heap *heap, const struct sy_cache *cache)
 {
 	unsigned slot = 0;
 
-	if (!heap->debug || (heap->threads && !sy__call_enter(&slot)))
+	if (!heap->debug || (heap->concurrent && !sy__call_enter(&slot)))
 		return;
 	shorten_quarantine(heap, slot, 0, cache);
-	if (heap->threads)
+	if (heap->concurrent)
 		sy__call_leave();
 }
 
@@ -221,7 +221,7 @@ void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flag
 	return hand_out(heap, record, &caller);
 }
 
-/* Checks of sy__debug_general allocation, by size. */
+/* Checks of general allocation, by size. */
 static uint32_t checks_of_size(const struct sy__debug *debug, size_t size)
 {
 	uint32_t class = sy__kmalloc_linux_size(size);

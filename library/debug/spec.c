@@ -16,12 +16,7 @@
  */
 #include "spec.h"
 
-#include "core/debug/debug.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "text.h"
 
 #define MOST_RING 40000u /* the largest block of pages holds them */
 

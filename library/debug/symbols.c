@@ -7,13 +7,12 @@
  */
 #include "symbols.h"
 
+#include "text.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>

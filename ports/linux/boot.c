@@ -37,10 +37,19 @@ bool sy__everybody_waits;
 
 static char spec[200] = SY_DEFAULT_SPEC; /* see Makefile */
 
+/* The text of debug= reaches to the end. It is not a policy's. */
 static int __init set_spec(char *text)
 {
-	if (text)
-		strscpy(spec, text, sizeof(spec));
+	char *debug;
+
+	if (!text)
+		return 0;
+	strscpy(spec, text, sizeof(spec));
+	debug = strstr(spec, "debug=");
+	if (debug && debug > spec && strchr(":,", debug[-1])) {
+		debug[-1] = '\0';
+		sy__linux_debug_read(debug + strlen("debug="));
+	}
 	return 0;
 }
 early_param("slabyard", set_spec);
@@ -160,6 +169,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	config.concurrent = true;
 	config.slot_nodes = slot_nodes;
 	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
+	sy__linux_debug(&config.debug);
 	sy__linux_pages_init();
 	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
 	if (!sy__linux_heap)

@@ -90,6 +90,10 @@ void sy__let_go(struct page *kept);
 /* boot.c: the heap that the command line asks for. */
 struct sy_heap *sy__linux_boot(void);
 
+/* debug.c: reads what is behind `debug=` on the command line, and tells what it asks for. */
+void sy__linux_debug_read(char *text);
+void sy__linux_debug(struct sy_debug_config *);
+
 /* check.c; the same declaration stands in fill.c */
 bool sy__linux_unused(u64 *pages, u64 *bytes);
 

@@ -1,6 +1,6 @@
 """The report that docs/debugging.md shows is the one that the program makes, but for addresses, threads and times. Run by ctest.
 
-    test_snode.py PROGRAM DOCUMENT
+test_snode.py PROGRAM DOCUMENT
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def slabyard() -> dict[str, bytes]:
     """The files of a kernel on slabyard, by their paths in its tree (ports/linux/README.md)."""
     top = root()
     found: dict[str, bytes] = {}
-    for folder, place in (("ports/linux", "linux"), ("core", "core"), ("include", "include")):
+    for folder, place in (("ports/linux", "linux"), ("core", "core"), ("include", "include"), ("library/debug", "library/debug")):
         for path in sorted((top / folder).rglob("*")):
             if path.suffix in _SOURCES or path.name == "Makefile":
                 found[f"{OURS}/{place}/{path.relative_to(top / folder)}"] = path.read_bytes()
