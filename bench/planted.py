@@ -219,7 +219,7 @@ def fault(bug: Bug, done: Run, named: bool = True) -> str | None:
 
 def _first(text: str) -> str:
     """The first line of a report that says something."""
-    lines = [re.sub(r"^==\d+==\s*", "", line).strip() for line in text.splitlines()]
+    lines = [re.sub(r"^(==|\*\*)\d+(==|\*\*)\s*", "", line).strip() for line in text.splitlines()]
     return next((line for line in lines if re.search(r"\w", line)), "nothing was said")[:160]
 
 
@@ -294,7 +294,7 @@ class Checker:
             return PASSED if said is None and done.status == 0 else ALARM
         if said is not None:
             return RIGHT if bug.kind in said else DETECTED
-        return PASSED if done.status == 0 else CRASHED
+        return CRASHED if done.status is None or done.status < 0 else PASSED  # 3: the program itself has noticed
 
 
 def _version(*words: str) -> str:
@@ -350,7 +350,8 @@ def _cell(checker: Checker, made: Path, bug: Bug) -> dict[str, str]:
         return {"found": NOT_RUN, "says": ""}
     environment = ours(bug, "yard", checker.environment) if checker.slabyard else checker.environment
     done = run(made, bug, environment, checker.before)
-    return {"found": checker.judge(bug, done), "says": re.sub(r"0x[0-9a-f]+", "0x…", _first(done.err))}
+    says = re.sub(r"0x[0-9a-fA-F]+", "0x…", _first(done.err.replace(f"{ROOT}/", ""))) if done.err else ""
+    return {"found": checker.judge(bug, done), "says": says}
 
 
 def column(checker: Checker, jobs: int) -> dict[str, dict[str, str]]:
@@ -370,12 +371,16 @@ def _columns(record: dict[str, Any]) -> list[str]:
 
 
 def by_kind(record: dict[str, Any]) -> str:
-    """How many of each kind are found: of a cell with two figures the second is of those that were not called what they are."""
-    columns, rows = _columns(record), []
+    """How many of each kind are found: of a cell with two figures the second is of those that were not called what they are. Checkers
+    of malloc run only programs on malloc."""
+    rows: list[list[Cell]] = []
+    columns = _columns(record)
     for kind in KINDS:
-        of_kind = [bug for bug in record["bugs"].values() if bug["kind"] == kind]
-        rows.append([kind if kind != SILENT else "no bug: false alarms", len(of_kind), *(_count(of_kind, name) for name in columns)])
-    return document(("kind", "bugs", *columns), rows)
+        of_kind = {name: bug for name, bug in record["bugs"].items() if bug["kind"] == kind}
+        on_malloc = sum(name.split("/")[0] in ON_MALLOC for name in of_kind)
+        cells = (_count(list(of_kind.values()), name) for name in columns)
+        rows.append([kind if kind != SILENT else "no bug: false alarms", len(of_kind), on_malloc, *cells])
+    return document(("kind", "bugs", "of malloc", *columns), rows)
 
 
 def _count(of_kind: list[dict[str, Any]], column: str) -> Cell:

@@ -45,8 +45,8 @@ def test_tables_count_and_name_what_was_found() -> None:
     found = [("leak", planted.RIGHT), ("leak", planted.DETECTED), ("leak", planted.PASSED)]
     found += [("silent", planted.ALARM), ("silent", planted.PASSED)]
     cells = [{"kind": kind, "by": {"glibc": {"found": how, "says": ""}}} for kind, how in found]
-    bugs = {str(place): {"what": f"bug {place}", **cell} for place, cell in enumerate(cells)}
+    bugs = {f"leaks/{place}": {"what": f"bug {place}", **cell} for place, cell in enumerate(cells)}
     record = {"checkers": {"glibc": "2.36"}, "bugs": bugs}
     rows = planted.by_kind(record).splitlines()
-    assert "| leak | 3 | 1 + 1 |" in rows and "| no bug: false alarms | 2 | 1 |" in rows
+    assert "| leak | 3 | 3 | 1 + 1 |" in rows and "| no bug: false alarms | 2 | 2 | 1 |" in rows
     assert "| bug 1 | ! |" in planted.full_list(record)
