@@ -70,6 +70,7 @@ struct sy_heap {
 	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
+	bool kfree_frees_all; /* kfree takes objects of caches, too, as Linux's does */
 	bool never_reclaims; /* as the policy's, or by the heap's tunables */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */

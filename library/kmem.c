@@ -178,6 +178,7 @@ struct sy_heap *sy_kmem_heap(void)
 		return NULL;
 	opened->on_failure = refused;
 	opened->on_cache_failure = cache_refused;
+	opened->kfree_frees_all = true;
 	sy__rcu_hold_slabs(opened);
 	sy__prepare_forks();
 	if (!__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

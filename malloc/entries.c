@@ -108,8 +108,10 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	heap->on_failure = refused;
 	heap->on_foreign_free = foreign;
 	heap->on_tick = passes;
-	heap->on_large_alloc = sy__mmap_threshold_watch;
-	heap->on_large_free = sy__mmap_threshold_learn;
+	if (!heap->debug) { /* its notes of objects would keep leaks from being found */
+		heap->on_large_alloc = sy__mmap_threshold_watch;
+		heap->on_large_free = sy__mmap_threshold_learn;
+	}
 	if (file)
 		sy__report_start(&ready, file);
 	sy__fast_path_set(&ready);

@@ -217,6 +217,9 @@ uint64_t sy__transaction_before(const struct sy__debug *, const struct sy__recor
 /* Fills memory with a word. Its bytes stand as they would at addresses that are multiples of four. */
 void sy__pattern_fill(char *from, const char *to, uint32_t word);
 
+/* Whether a byte is not what the pattern has at an address. */
+bool sy__pattern_broken_byte(const char *at, char byte, uint32_t word);
+
 /* The first byte that does not hold the pattern; NULL: all do. */
 const char *sy__pattern_broken(const char *from, const char *to, uint32_t word);
 

@@ -13,11 +13,12 @@
 
 bool sy__guard_create(struct sy__record *record, size_t align, size_t size, bool low)
 {
-	size_t inside = sy__align_up(size ? size : 1, SY_PAGE_SIZE), bytes;
+	size_t inside, bytes;
 	char *start;
 
-	if (align > SY_PAGE_SIZE || inside > SIZE_MAX / 2)
+	if (align > SY_PAGE_SIZE || size > SIZE_MAX / 2)
 		return false;
+	inside = sy__align_up(size ? size : 1, SY_PAGE_SIZE);
 	bytes = inside + 2 * SY_PAGE_SIZE;
 	start = sy__source_reserve(bytes);
 	if (!start)

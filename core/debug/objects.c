@@ -157,7 +157,7 @@ static void prepare(const struct sy__record *record, unsigned flags)
 	}
 	if (flags & SY_ZERO)
 		sy__fill(record->object, 0, record->size);
-	else if (record->checks & SY_DEBUG_POISON)
+	else if (record->checks & (SY_DEBUG_POISON | SY_DEBUG_STATE))
 		sy__pattern_fill(record->object, end, SY__DEBUG_FRESH);
 }
 
@@ -229,8 +229,11 @@ void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flag
 		sy__metadata_give(heap, record, sizeof(*record));
 		return NULL;
 	}
+	if (flags & SY_ZERO)
+		record->checks &= (uint16_t)~SY_DEBUG_STATE; /* zero in place of constructed, as the policies have it */
 	prepare(record, flags);
-	construct(own, record);
+	if (!(flags & SY_ZERO))
+		construct(own, record);
 	return hand_out(heap, record, &caller);
 }
 

@@ -11,6 +11,11 @@ static unsigned char byte_at(const char *at, uint32_t word)
 	return ((const unsigned char *)&word)[(uintptr_t)at & 3];
 }
 
+bool sy__pattern_broken_byte(const char *at, char byte, uint32_t word)
+{
+	return (unsigned char)byte != byte_at(at, word);
+}
+
 static bool aligned(const char *at)
 {
 	return !((uintptr_t)at & 3);

@@ -45,6 +45,12 @@ bool sy__zone_is_written(struct sy__finding *finding, const struct sy__record *r
 	       is_written(finding, SY_BUG_WRITE_BEFORE_THE_START, record, sy__front(record), record->object, SY__DEBUG_ZONE);
 }
 
+/* Whether the constructor has left this byte as it was filled before. */
+static bool is_unset(const struct sy__record *record, char byte, size_t at)
+{
+	return !sy__pattern_broken_byte(record->object + at, byte, SY__DEBUG_FRESH);
+}
+
 bool sy__state_is_changed(struct sy__finding *finding, const struct sy__record *record)
 {
 	const char *state = sy__back_end(record);
@@ -52,8 +58,10 @@ bool sy__state_is_changed(struct sy__finding *finding, const struct sy__record *
 
 	if (!sy__state_bytes(record) || sy__same(record->object, state, record->size))
 		return false;
-	while (record->object[at] == state[at])
+	while (at < record->size && (record->object[at] == state[at] || is_unset(record, state[at], at)))
 		at++;
+	if (at == record->size)
+		return false;
 	sy__found(finding, SY_BUG_CHANGED_STATE, record, record->object + at);
 	finding->expected = (unsigned char)state[at];
 	finding->found = (unsigned char)record->object[at];
@@ -99,6 +107,8 @@ bool sy__free_is_wrong(struct sy__finding *finding, const struct sy__debug *debu
 		return sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
 	if (record->cache == cache && (record->interface == interface || interface == SY__BY_ANY))
 		return false;
+	if (record->cache && !cache && interface == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all)
+		return false;
 	sy__found(finding, SY_BUG_WRONG_CACHE, record, object);
 	finding->other = cache;
 	finding->interface = (uint8_t)interface;
@@ -133,6 +143,8 @@ static bool is_fault_of(struct sy__finding *finding, const struct sy__record *re
 {
 	if (record->state != SY__RECORD_LIVE)
 		return sy__found(finding, SY_BUG_WRITE_AFTER_FREE, record, address);
+	if (sy__zone_is_written(finding, record)) /* on the way there */
+		return true;
 	return sy__found(finding, address < record->object ? SY_BUG_WRITE_BEFORE_THE_START : SY_BUG_WRITE_PAST_THE_END, record, address);
 }
 

@@ -24,6 +24,7 @@
 struct symbol {
 	uintptr_t address;
 	const char *module; /* path; NULL: unknown */
+	unsigned inlined; /* frames that were told of it */
 	bool asked, own;
 	uintptr_t offset;   /* as addr2line takes it */
 	char name[SY__SYMBOL_BYTES];
@@ -117,23 +118,33 @@ static bool read_line(int file, char *line, size_t bytes)
 	return false;
 }
 
-/* Two lines for each address: the function, then "path:line" with perhaps a remark. */
+/* Keeps what is known of one frame. Frames inlined into it come first, so the name is that of the innermost function, and goes on. */
+static void add_frame(struct symbol *symbol, const char *function, char *place)
+{
+	char *remark = strstr(place, " ("), *to = symbol->name;
+	size_t used = symbol->inlined ? strlen(to) : 0, room = sizeof(symbol->name) - used;
+
+	if (remark)
+		*remark = '\0';
+	if (!symbol->inlined++)
+		symbol->own = is_own_source(place);
+	if (*function == '?')
+		return;
+	snprintf(to + used, room, "%s%.150s (%.100s)", used ? " inlined in " : "", function,
+	         *place == '?' ? base_name(symbol->module) : base_name(place));
+}
+
+/* A line with each address, then two lines for each frame there: the function, then "path:line" with perhaps a remark. */
 static void read_answers(int file, struct symbol **asked, size_t number)
 {
-	char function[SY__SYMBOL_BYTES / 2], place[4096];
+	char function[SY__SYMBOL_BYTES], place[4096];
+	size_t next = 0;
 
-	for (size_t i = 0; i < number && read_line(file, function, sizeof(function)) && read_line(file, place, sizeof(place)); i++) {
-		char *remark = strstr(place, " (");
-
-		if (remark)
-			*remark = '\0';
-		asked[i]->own = is_own_source(place);
-		if (*function == '?')
-			continue;
-		if (*place == '?')
-			snprintf(asked[i]->name, sizeof(asked[i]->name), "%s (%s)", function, base_name(asked[i]->module));
-		else
-			snprintf(asked[i]->name, sizeof(asked[i]->name), "%s (%.100s)", function, base_name(place));
+	while (read_line(file, function, sizeof(function))) {
+		if (strncmp(function, "0x", 2) == 0)
+			next++;
+		else if (next && next <= number && read_line(file, place, sizeof(place)))
+			add_frame(asked[next - 1], function, place);
 	}
 }
 
@@ -157,19 +168,19 @@ static pid_t start(char **arguments, int output)
 static void ask(const char *module, struct symbol **asked, size_t number)
 {
 	static char offsets[MOST_ASKED][20], exe[4096];
-	char *arguments[MOST_ASKED + 6] = { "addr2line", "-f", "-C", "-e" };
+	char *arguments[MOST_ASKED + 8] = { "addr2line", "-a", "-i", "-f", "-C", "-e" };
 	ssize_t length = readlink(PROGRAM, exe, sizeof(exe) - 1);
 	int ends[2];
 	pid_t child;
 
-	arguments[4] = (char *)(uintptr_t)module;
+	arguments[6] = (char *)(uintptr_t)module;
 	if (strcmp(module, PROGRAM) == 0 && length > 0) {
 		exe[length] = '\0';
-		arguments[4] = exe;
+		arguments[6] = exe;
 	}
 	for (size_t i = 0; i < number; i++) {
 		snprintf(offsets[i], sizeof(offsets[i]), "%#lx", (unsigned long)asked[i]->offset);
-		arguments[5 + i] = offsets[i];
+		arguments[7 + i] = offsets[i];
 	}
 	if (pipe2(ends, O_CLOEXEC))
 		return;

@@ -174,6 +174,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
 	if (!sy__linux_heap)
 		panic("slabyard=%s: no memory for the heap\n", spec);
+	sy__linux_heap->kfree_frees_all = true;
 	pr_info("slabyard: %s, %u slots, %u nodes\n", sy__linux_heap->policy->name, sy__linux_heap->slots, sy__linux_heap->nodes);
 	return sy__linux_heap;
 }
