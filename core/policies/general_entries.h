@@ -43,8 +43,8 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	struct sy__general_heap *general = sy__general_of(heap);
 	struct sy_page *page = page_in(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__general_pages_free(general, slot, page, NULL);
+	if (sy__unlikely(!sy__page_is_slab(page))) {
+		sy__general_pages_free(general, slot, page, object, NULL);
 		return;
 	}
 	sy__lock(&general->lock);
@@ -80,7 +80,7 @@ static void entry_free(struct sy_cache *cache, unsigned slot, void *object)
 	if (cache->destructor)
 		cache->destructor(object, cache->object_size);
 	if (sy__unlikely(!own->want.bytes)) {
-		sy__general_pages_free(general, slot, sy__page_of(&general->heap, object), &own->live);
+		sy__general_pages_free(general, slot, sy__page_of(&general->heap, object), object, &own->live);
 		return;
 	}
 	sy__lock(&general->lock);

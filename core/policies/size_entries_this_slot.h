@@ -39,7 +39,7 @@ static void entry_kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page) || !put_this_slot(cache_in(page), page, object)))
+	if (sy__unlikely(!sy__page_is_slab(page) || !put_this_slot(cache_in(page), page, object)))
 		sy__this_slot_kfree(object, heap);
 }
 

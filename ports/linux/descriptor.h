@@ -148,6 +148,16 @@ static inline bool sy__holds(const struct sy_heap *heap, const void *address)
 	return virt_addr_valid(address);
 }
 
+static inline size_t sy__known_pages(const struct sy_heap *heap)
+{
+	return 0;
+}
+
+static inline bool sy__holds_near(const char *memory, size_t known, const void *address)
+{
+	return virt_addr_valid(address);
+}
+
 static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *table, const void *address)
 {
 	return sy__page_of_linux(virt_to_page(address));

@@ -237,8 +237,8 @@ static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page)))
-		sy__large_free(heap, slot, page);
+	if (sy__unlikely(!sy__page_is_slab(page)))
+		sy__large_free(heap, slot, page, object);
 	else
 		bonwick_free(&sy__bonwick_page(page)->cache->cache, slot, object);
 }
@@ -266,7 +266,7 @@ static void kfree_this_slot(void *object, struct sy_heap *heap)
 	struct sy_page *page = sy__head_of(heap, object);
 	struct sy_cache *cache;
 
-	if (sy__unlikely(sy__page_is_large(page))) {
+	if (sy__unlikely(!sy__page_is_slab(page))) {
 		sy__this_slot_kfree(object, heap);
 		return;
 	}

@@ -304,14 +304,14 @@ static SY__COLD void *pages_alloc(struct sy__slob_heap *slob, unsigned slot, siz
 	return object;
 }
 
-static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, const void *object, uint64_t *live)
 {
 	sy__lock(&slob->lock);
 	slob->heap.counters.slow_frees++;
 	if (live)
 		--*live;
 	sy__unlock(&slob->lock);
-	sy__large_free(&slob->heap, slot, page);
+	sy__large_free(&slob->heap, slot, page, object);
 }
 
 /* ---- kmalloc -------------------------------------------------------------------------------------------------- */
@@ -347,7 +347,7 @@ static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	struct sy_page *page = sy__page_of(heap, object);
 
 	if (sy__unlikely(sy__page_is_large(page)))
-		pages_free(sy__slob_of(heap), slot, page, NULL);
+		pages_free(sy__slob_of(heap), slot, page, object, NULL);
 	else
 		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
 }
@@ -588,7 +588,7 @@ static void object_free(struct slob_cache *own, unsigned slot, void *object, uin
 	if (sy__likely(cache->size < SY_PAGE_SIZE))
 		block_free(slob, slot, object, cache->size, live);
 	else
-		pages_free(slob, slot, sy__page_of(&slob->heap, object), live);
+		pages_free(slob, slot, sy__page_of(&slob->heap, object), object, live);
 }
 
 static struct footer *footer_of(const struct sy_cache *cache, void *object)
