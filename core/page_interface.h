@@ -96,6 +96,7 @@ unsigned sy__pages_nodes(const struct sy_pages *);
  *   struct sy_pages_base           the beginning of struct sy_pages
  *   sy__page_address(heap, page)   address of the page
  *   sy__page_of(heap, address)     descriptor of the page that holds the address, which must be one of the heap's
+ *   sy__page_distance(heap, head, address)  bytes from the start of the block with this head, which the address is in
  *   sy__page_near(memory, table, address)   the same, from copies of the members of struct sy_pages_base
  *   sy__page_to_number(table, page)         a page's number in 32 bits, from 1 on, for links that must be short
  *   sy__page_of_number(table, number)       and back

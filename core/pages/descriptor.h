@@ -147,4 +147,11 @@ static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void
 	return sy__page_near(base->memory, base->table, address);
 }
 
+/* From the start of the block with this head, which the address is in. */
+static inline size_t sy__page_distance(const struct sy_heap *heap, const struct sy_page *head, const void *address)
+{
+	(void)head;
+	return ((size_t)sy__page_of(heap, address)->to_head << SY_PAGE_SHIFT) + ((uintptr_t)address & (SY_PAGE_SIZE - 1));
+}
+
 #endif

@@ -196,9 +196,10 @@ static inline bool sy__node_is_start(const struct sy__node_cache *cache, size_t 
 /* Whether the slab of this first page is the cache's, and an object of it starts at any address. */
 static inline bool sy__node_is_object(const struct sy__node_cache *cache, struct sy_page *head, const void *address)
 {
+	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head));
+
 	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
-	       sy__node_is_start(cache, (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head)),
-	                         SY_PAGE_SIZE << sy__page_order(head));
+	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
 }
 
 /* A free object's link: where the next one is. */

@@ -179,4 +179,9 @@ static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void
 	return sy__page_of_linux(virt_to_page(address));
 }
 
+static inline size_t sy__page_distance(const struct sy_heap *heap, const struct sy_page *head, const void *address)
+{
+	return (size_t)((const char *)address - (const char *)sy__page_address(heap, head));
+}
+
 #endif
