@@ -6,6 +6,7 @@
  */
 #include "bug_report.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 void sy__bug_report(struct sy_heap *heap, enum sy_bug kind, const void *address)
 {
 	char line[128];
-	int length = snprintf(line, sizeof(line), "slabyard: %s: %p\n", sy_bug_name(kind), address);
+	int length = snprintf(line, sizeof(line), "slabyard: %s: 0x%jx\n", sy_bug_name(kind), (uintmax_t)(uintptr_t)address);
 
 	(void)heap;
 	if (write(STDERR_FILENO, line, (size_t)length) < 0)

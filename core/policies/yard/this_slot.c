@@ -6,9 +6,9 @@
  *
  *   kmem_cache_alloc 17   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
  *                         object that was, and where from (2), SY_ZERO? (2), jump and return (3, with a move)
- *   kmem_cache_free  12   begin and end (3), the object handed out last? (3), where from (1), the push (3), jump and
- *                         return (2)
- *   kmalloc 24, kfree 15  as these, with the class of the size in place of the cache, flags, and NULL
+ *   kmem_cache_free  13   begin and end (3), the object handed out last? (2), where from (1), was it freed just now? (2), the
+ *                         push (3), jump and return (2)
+ *   kmalloc 24, kfree 16  as these, with the class of the size in place of the cache, flags, and NULL
  *
  * Nothing but the slot's own line, the object and the thread's own words is written. Which object was handed out last is the
  * thread's to know, with the slot that it came from (sy__call_note): so neither its page's slab nor its cache is looked up when it
