@@ -1,6 +1,8 @@
 /* Bugs of the program: their names, and who is told. See bug.h. */
 #include "bug.h"
 
+#include "page_interface.h"
+
 static const char *const names[SY_BUGS] = {
 	[SY_BUG_DOUBLE_FREE] = "double free",
 	[SY_BUG_WRITE_AFTER_FREE] = "write after free",
@@ -25,4 +27,20 @@ void sy__bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
 		heap->on_bug(heap, kind, address);
 	else
 		__builtin_trap();
+}
+
+static enum sy_bug kind_of_free(const struct sy_heap *heap, const void *address)
+{
+	const struct sy_page *head = sy__pages_find(heap, address);
+
+	if (!head)
+		return sy__pages_were_used(heap, address) ? SY_BUG_DOUBLE_FREE : SY_BUG_FOREIGN_FREE;
+	if (sy__page_is_metadata(head))
+		return SY_BUG_FOREIGN_FREE;
+	return sy__page_is_large(head) && sy__page_address(heap, head) == address ? SY_BUG_DOUBLE_FREE : SY_BUG_INTERIOR_FREE;
+}
+
+void sy__bug_free(struct sy_heap *heap, const void *address)
+{
+	sy__bug(heap, kind_of_free(heap, address), address);
 }

@@ -33,4 +33,17 @@ static inline size_t sy__align_up(size_t value, size_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
+/* What tells whether distances within a slab are multiples of a size, by one multiplication: 2^64 divided by the size, rounded up. The
+ * product modulo 2^64 is below that for multiples alone, as both are below 2^32 (Lemire, Kaser and Kurz, Faster remainder by
+ * direct computation, 2019). */
+static inline uint64_t sy__divider(size_t size)
+{
+	return UINT64_MAX / size + 1;
+}
+
+static inline bool sy__divides(uint64_t divider, size_t distance)
+{
+	return distance * divider < divider;
+}
+
 #endif

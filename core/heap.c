@@ -27,6 +27,7 @@
  * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and claims do. Destructors may
  * run under sy_heap.lock, so they must not call into a heap.
  */
+#include "bug.h"
 #include "debug/debug.h"
 #include "deferred.h"
 #include "geometry.h"
@@ -540,21 +541,32 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 	return pages << SY_PAGE_SHIFT;
 }
 
+/* Of any address, but one inside an object in a slab may pass for the object. */
+static size_t usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy_page *head = sy__pages_find(heap, object);
+
+	if (sy__likely(head && (sy__page_is_slab(head) || sy__large_in_use(heap, head, object))))
+		return heap->policy->usable_size(heap, object);
+	sy__bug_free(heap, object);
+	return 0;
+}
+
 size_t sy_usable_size(struct sy_heap *heap, const void *object)
 {
 	unsigned slot;
 	size_t bytes;
 
 	if (!heap->threads)
-		return heap->policy->usable_size(heap, object);
+		return usable_size(heap, object);
 	if (sy__call_begin() != SY__DUMMY_OFFSET) {
-		bytes = heap->policy->usable_size(heap, object);
+		bytes = usable_size(heap, object);
 		sy__call_end();
 		return bytes;
 	}
 	if (!sy__call_enter(&slot))
 		return 0;
-	bytes = heap->policy->usable_size(heap, object);
+	bytes = usable_size(heap, object);
 	sy__call_leave();
 	return bytes;
 }

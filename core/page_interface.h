@@ -58,6 +58,9 @@ void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_pag
  * program may have overwritten. */
 struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 
+/* Whether some heap has had the page of an arbitrary address. */
+bool sy__pages_were_used(const struct sy_heap *, const void *address);
+
 /* Moves the end of the reserved range of a heap's own pages: to so many bytes, or to the end of what is in use or has memory, if that
  * is more. The range may extend again, up to its first length or to addresses that somebody else has taken. All slots of the heap
  * are stopped (sy__slots_stop). False: nothing changed; the pages are not the heap's own, or the addresses are taken. */
@@ -93,10 +96,12 @@ unsigned sy__pages_nodes(const struct sy_pages *);
  *   struct sy_pages_base           the beginning of struct sy_pages
  *   sy__page_address(heap, page)   address of the page
  *   sy__page_of(heap, address)     descriptor of the page that holds the address, which must be one of the heap's
+ *   sy__page_distance(heap, head, address)  bytes from the start of the block with this head, which the address is in
  *   sy__page_near(memory, table, address)   the same, from copies of the members of struct sy_pages_base
  *   sy__page_to_number(table, page)         a page's number in 32 bits, from 1 on, for links that must be short
  *   sy__page_of_number(table, number)       and back
- *   sy__holds(heap, address)       whether the address may be one of the heap's
+ *   sy__known_pages(heap), sy__holds_near(memory, known, address)   the same as the next, from a copy of the first
+ *   sy__holds(heap, address)       whether the address may be one of the heap's; then its page has a descriptor
  */
 #ifndef SY_PAGE_DESCRIPTOR
 #define SY_PAGE_DESCRIPTOR "pages/descriptor.h"

@@ -25,6 +25,7 @@
  *                                  note lasts until the next one, or until a slow call or a claim may change the slot
  *   sy__call_begin_with(object)    begins a fast call. True: this object is noted, and sy__call_from() returns the state noted
  *                                  with it, which the caller may use. False:
+ *   sy__call_noted(state)          in a fast call: the object that is noted with that state; or NULL
  *   sy__call_slot_offset()                returns where the slot is, as sy__call_begin() does
  *   sy__call_enter(&slot)          begins a slow call, also in place of a fast call that got the dummy slot: waits until the
  *                                  caller has a real slot. The caller may block; sy__call_begin returns the dummy slot
@@ -82,6 +83,21 @@
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((__cold__, __noinline__))
 #define SY__OUT_OF_LINE __attribute__((__noinline__)) /* frequent, unlike SY__COLD; the fast path needs no stack frame for it */
+
+/* Reads a word that others may write meanwhile, by whichever load the compiler chooses: of an atomic load it makes no operand of a
+ * comparison. A word is read at once on every machine. */
+#if defined(__SANITIZE_THREAD__)
+#define SY__SANITIZES_THREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SY__SANITIZES_THREADS
+#endif
+#endif
+#ifdef SY__SANITIZES_THREADS
+#define SY__READ_AT_ONCE(word) __atomic_load_n(&(word), __ATOMIC_SEQ_CST) /* which knows no membarrier, see core/platform/user.h */
+#else
+#define SY__READ_AT_ONCE(word) (word)
+#endif
 
 /* In place of an object in sy__call_note: no object has this address, nor contains it. */
 #define SY__NOTHING ((const void *)1)

@@ -19,6 +19,7 @@
  */
 #include "this_slot.h"
 
+#include "bug.h"
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"
@@ -176,6 +177,8 @@ void sy__this_slot_free(void *object, struct sy_heap *heap)
 		heap->kfree_this_slot(object, heap);
 	else if (heap->on_foreign_free)
 		heap->on_foreign_free(object, heap);
+	else if (object)
+		sy__bug(heap, SY_BUG_FOREIGN_FREE, object);
 }
 
 static const struct sy_this_slot generic = {

@@ -45,10 +45,8 @@ void *malloc(size_t size)
 
 void free(void *object)
 {
-	struct sy_heap *heap = sy__service.fast;
-
-	if (sy__likely(heap))
-		sy__default_free(object, heap);
+	if (sy__likely(sy__service.small)) /* which tells as well as `fast`, and takes no register */
+		sy__default_free(object, &sy__service.fast);
 	else
 		free_by_pointer(object);
 }

@@ -3,8 +3,8 @@
  *
  * The object stands behind a header in the mapping's first page, one cache line after the start of that page. So a mapping is
  * hardly larger than the request. An object with a larger alignment stands further on, and whole pages before its header are
- * unmapped. Addresses tell these objects from the heap's (parts.h), so the header is read only where there must be one. A mark
- * in it catches addresses that malloc never returned. They end the program, as they would later and less clearly.
+ * unmapped. Addresses tell these objects from the heap's (parts.h). A mark in the header tells them from all that malloc never
+ * returned or that was freed before; such an address ends the program (mapping_check.c).
  *
  * Growing. The operating system moves the pages of a mapping, not their contents. A growing mapping gets an eighth more than was
  * asked for. So a program that extends an array little by little calls the system six times for each doubling. Pages that nobody
@@ -29,31 +29,18 @@
  * No locks: a mapping belongs to the holder of its object, and the counters are relaxed atomics.
  */
 #define _GNU_SOURCE /* mremap */
-#include "mapping_cache.h"
+#include "mapping_header.h"
 #include "mmap_threshold.h"
-#include "parts.h"
 #include "system.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define PAGES_CLEARED 256u /* at once */
 #define DEMAND_MS 1000u
-#define MARK 0x736c616279617264u /* "slabyard" */
-
-struct header {
-	_Alignas(64) uint64_t mark;
-	char *start;  /* of the mapping */
-	size_t bytes; /* of the mapping */
-	size_t used;  /* of them: the object's, and what is before it */
-	struct mapping_joints joints;
-};
-_Static_assert(sizeof(struct header) == 64, "a cache line");
 
 static struct mapping_counts counts;
 static size_t last_unmapped; /* when a mapping was last freed and not cached, in milliseconds; a hint, relaxed */
@@ -88,31 +75,18 @@ void sy__mapping_count(struct mapping_counts *result)
 	result->peak_bytes = __atomic_load_n(&counts.peak_bytes, __ATOMIC_RELAXED);
 }
 
-static struct header *header_of(const void *object)
-{
-	struct header *header = (struct header *)((uintptr_t)object - sizeof(struct header));
-
-	if (sy__unlikely(((uintptr_t)object & (ALIGNMENT - 1)) || header->mark != MARK)) {
-		static const char message[] = "slabyard: an address was freed or resized that malloc never returned\n";
-
-		sy__file_write(STDERR_FILENO, message, sizeof(message) - 1);
-		abort();
-	}
-	return header;
-}
-
 /* Where the object stands in a mapping whose start is aligned to a page. */
 static char *place(char *start, size_t align)
 {
-	return (char *)align_up((uintptr_t)start + sizeof(struct header), align);
+	return (char *)align_up((uintptr_t)start + sizeof(struct mapping_header), align);
 }
 
 /* The object behind a header at the start of its mapping. */
 static void *begin(char *start, size_t bytes, size_t used, const struct mapping_joints *joints)
 {
-	struct header *header = (struct header *)(void *)start;
+	struct mapping_header *header = (struct mapping_header *)(void *)start;
 
-	*header = (struct header){ MARK, start, bytes, used, *joints };
+	*header = (struct mapping_header){ sy__mapping_mark(header), start, bytes, used, *joints };
 	count(1, used);
 	return header + 1;
 }
@@ -174,7 +148,7 @@ static void *reuse(size_t size, struct mapping_joints *joints)
 
 	if (size > MAPPING_CACHE_MOST)
 		return NULL;
-	used = bytes = align_up(size + sizeof(struct header), sy__system_page_bytes());
+	used = bytes = align_up(size + sizeof(struct mapping_header), sy__system_page_bytes());
 	start = sy__mapping_cache_take(&bytes, joints);
 	if (start)
 		note_demand();
@@ -233,29 +207,29 @@ void *sy__mapping_reuse_zeroed(size_t size)
 
 void *sy__mapping_create(size_t size, size_t align)
 {
-	size_t page = sy__system_page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
-	struct header *header;
+	size_t page = sy__system_page_bytes(), slack = align > sizeof(struct mapping_header) ? align : 0, bytes, before;
+	struct mapping_header *header;
 	char *start, *object;
 
 	if (slack > PTRDIFF_MAX - 2 * page || size > PTRDIFF_MAX - 2 * page - slack)
 		return NULL;
-	bytes = align_up(size + slack + sizeof(struct header), page);
+	bytes = align_up(size + slack + sizeof(struct mapping_header), page);
 	start = map(bytes);
 	if (start == MAP_FAILED)
 		return NULL;
-	object = place(start, align > sizeof(struct header) ? align : sizeof(struct header));
-	header = (struct header *)(void *)(object - sizeof(struct header));
+	object = place(start, align > sizeof(struct mapping_header) ? align : sizeof(struct mapping_header));
+	header = (struct mapping_header *)(void *)(object - sizeof(struct mapping_header));
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
 	note_fresh(bytes - before);
-	*header = (struct header){ MARK, start + before, bytes - before, bytes - before, { 0 } };
+	*header = (struct mapping_header){ sy__mapping_mark(header), start + before, bytes - before, bytes - before, { 0 } };
 	count(1, header->used);
 	return object;
 }
 
 /* Puts a mapping into the bins for its size, if hardly a page of it is in memory. False: it is still there to be dealt with. */
-static bool cache_by_size(const struct header *ended)
+static bool cache_by_size(const struct mapping_header *ended)
 {
 	if (ended->joints.count || !sy__mapping_cache_has_bin(ended->bytes))
 		return false;
@@ -264,7 +238,7 @@ static bool cache_by_size(const struct header *ended)
 	return sy__mmap_threshold_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
 }
 
-static void cache_or_unmap(const struct header *ended)
+static void cache_or_unmap(const struct mapping_header *ended)
 {
 	if (should_cache(ended->bytes))
 		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->joints);
@@ -274,12 +248,13 @@ static void cache_or_unmap(const struct header *ended)
 
 void sy__mapping_end(void *object)
 {
-	struct header *header = header_of(object);
-	struct header ended = *header;
+	struct mapping_header *header = sy__mapping_header_checked(object);
+	struct mapping_header ended = *header;
 	int error = errno;
 
 	count((size_t)-1, (size_t)-ended.used);
-	header->mark = 0;
+	header->mark = sy__mapping_end_mark(header);
+	sy__mapping_note_end(object);
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
 	else if (!cache_by_size(&ended))
@@ -289,23 +264,23 @@ void sy__mapping_end(void *object)
 
 size_t sy__mapping_usable(const void *object)
 {
-	const struct header *header = header_of(object);
+	const struct mapping_header *header = sy__mapping_header_checked(object);
 
 	return header->used - (size_t)((const char *)object - header->start);
 }
 
 bool sy__mapping_resizes(const void *object)
 {
-	return !header_of(object)->joints.count;
+	return !sy__mapping_header(object)->joints.count;
 }
 
-static void use(struct header *header, size_t bytes)
+static void use(struct mapping_header *header, size_t bytes)
 {
 	count(0, bytes - header->used);
 	header->used = bytes;
 }
 
-static char *move(const struct header *header, size_t bytes)
+static char *move(const struct mapping_header *header, size_t bytes)
 {
 	char *start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
 
@@ -316,7 +291,7 @@ static char *move(const struct header *header, size_t bytes)
 
 void *sy__mapping_resize(void *object, size_t size)
 {
-	struct header *header = header_of(object);
+	struct mapping_header *header = sy__mapping_header(object);
 	size_t offset = (size_t)((char *)object - header->start), room = header->used - offset, bytes;
 	char *start;
 
@@ -338,9 +313,10 @@ void *sy__mapping_resize(void *object, size_t size)
 	}
 	if (start == MAP_FAILED)
 		return NULL;
-	header = (struct header *)(void *)(start + offset - sizeof(struct header));
+	header = (struct mapping_header *)(void *)(start + offset - sizeof(struct mapping_header));
 	if (bytes > header->bytes)
 		sy__mapping_cache_make_up(bytes - header->bytes);
+	header->mark = sy__mapping_mark(header);
 	header->start = start;
 	header->bytes = bytes;
 	use(header, bytes);

@@ -11,7 +11,7 @@
  * descriptors have 0 bytes.
  *
  * Cached runs. In a heap of threads each slot keeps the runs that it freed last (run_cache.c), as large allocations of 0 bytes. No
- * other first block has 0 bytes, so a second free of the same run is detected, and ignored.
+ * other first block has 0 bytes, so a second free of the same run is noticed.
  *
  * The mmap threshold. A run that nobody writes costs more than its pages: descriptors take 1/64 of it, and the partly written pages
  * at the ends of buffers stay. malloc learns from sy_heap.on_large_alloc and on_large_free how programs use runs, and may then
@@ -21,6 +21,7 @@
  */
 #include "large.h"
 
+#include "../bug.h"
 #include "../geometry.h"
 #include "../ticks.h"
 #include "run_cache.h"
@@ -88,12 +89,19 @@ static inline void cache_run(struct sy_heap *heap, struct sy__run_cache *own, un
 	sy__run_cache_put(heap, own, place, head, run_pages(head));
 }
 
-bool sy__large_free_cached(struct sy_heap *heap, struct sy__run_cache *own, struct sy_page *head)
+bool sy__large_in_use(const struct sy_heap *heap, const struct sy_page *head, const void *object)
 {
-	unsigned place = sy__run_cache_place(own, run_pages(head));
+	return sy__page_is_large(head) && sy__page_head((struct sy_page *)head) == head && run_pages(head) && !is_cached(head) &&
+	       sy__page_address(heap, head) == object;
+}
 
-	if (sy__unlikely(is_cached(head)))
-		return true;
+bool sy__large_free_cached(struct sy_heap *heap, struct sy__run_cache *own, struct sy_page *head, const void *object)
+{
+	unsigned place;
+
+	if (sy__unlikely(!sy__large_in_use(heap, head, object)))
+		return false;
+	place = sy__run_cache_place(own, run_pages(head));
 	if (sy__unlikely(place == SY__RUN_CACHE_RUNS || !heap->run_cache_enabled || !sy__run_cache_serves(own)))
 		return false;
 	cache_run(heap, own, place, head);
@@ -181,12 +189,14 @@ uint64_t sy__large_release(struct sy_heap *heap, unsigned slot, struct sy_page *
 	return pages;
 }
 
-void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
+void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head, const void *object)
 {
 	unsigned place = SY__RUN_CACHE_RUNS;
 
-	if (heap->run_cache && is_cached(head))
+	if (sy__unlikely(!sy__large_in_use(heap, head, object))) {
+		sy__bug_free(heap, object);
 		return;
+	}
 	if (heap->threads)
 		sy__tick_sooner(run_pages(head));
 	if (heap->run_cache && heap->run_cache_enabled && slot)

@@ -6,8 +6,8 @@
  * miss the cache, and other CPUs write to these descriptors. So heaps of threads keep one word for each page. It changes only
  * when the page changes hands, and eight pages share a cache line.
  *
- * Whoever takes pages for objects enters them here before handing out any object. Nobody looks up other pages, so entries stay
- * when pages go back.
+ * Whoever takes pages for objects enters them here before handing out any object. Entries stay when pages go back, and lead to a
+ * descriptor that tells of other pages then, or of none. Programs that free wrong addresses look up any page.
  *
  * Memory. The map reserves addresses for the whole range of pages and commits them in chunks, so that it counts against no limit
  * in advance. A block of pages never crosses chunks, as both are aligned. Two threads may commit one chunk at once, which does no
@@ -76,6 +76,8 @@ bool sy__page_map_resize(struct sy__page_map *map, size_t pages)
 	for (size_t chunk = chunks(pages); chunk < chunks(map->pages); chunk++)
 		map->usable[chunk] = 0;
 	map->pages = pages;
+	if (map->end > pages)
+		map->end = pages;
 	if (bytes < map->reserved)
 		sy__source_release(map->usable + bytes, map->reserved - bytes);
 	map->reserved = bytes;
@@ -90,6 +92,22 @@ static SY__COLD bool make_usable(struct sy__page_map *map, size_t chunk)
 	return true;
 }
 
+/* All pages below that one have entries from now on, in whose chunk it is. Pages that nobody has entered so far get one that says
+ * so, unless their owner enters them at this moment. */
+static SY__COLD void extend(struct sy__page_map *map, size_t page)
+{
+	static struct sy_page unused; /* nobody writes to it */
+	size_t from = __atomic_load_n(&map->end, __ATOMIC_RELAXED), to = page;
+
+	while (to > from && __atomic_load_n(&map->usable[(to - 1) / CHUNK], __ATOMIC_ACQUIRE)) {
+		struct sy_page *none = NULL;
+
+		__atomic_compare_exchange_n(&map->table[--to], &none, &unused, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+	while (from < page && !__atomic_compare_exchange_n(&map->end, &from, page, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
 bool sy__page_map_set(struct sy__page_map *map, const struct sy_heap *heap, struct sy_page *page, size_t count)
 {
 	size_t first = sy__page_map_index(map, sy__page_address(heap, page));
@@ -99,5 +117,7 @@ bool sy__page_map_set(struct sy__page_map *map, const struct sy_heap *heap, stru
 		return false;
 	for (size_t i = 0; i < count; i++)
 		__atomic_store_n(&words[i], page, __ATOMIC_RELAXED);
+	if (sy__unlikely(first + count > __atomic_load_n(&map->end, __ATOMIC_RELAXED)))
+		extend(map, first + count);
 	return true;
 }

@@ -336,7 +336,7 @@ static bool commit_table(struct sy__zone *zone)
 {
 	uint64_t count = (zone->span + SY__MAX_BLOCK - 1) & ~(SY__MAX_BLOCK - 1);
 
-	return sy__source_commit(sy__page(zone->pages, zone->start), (size_t)count * sizeof(struct sy_page)) == 0;
+	return sy__zone_describe(zone->pages, zone->start, count);
 }
 
 /* Whether the zone is as it was created: no request served, not populated. */

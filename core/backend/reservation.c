@@ -29,6 +29,13 @@ static bool has_own_range(const struct sy_pages *pages)
 	       zone->span % SY__MAX_BLOCK == 0;
 }
 
+/* Pages from here on have no descriptors. */
+static void forget(struct sy_pages *pages, uint64_t from)
+{
+	if (pages->base.known > from)
+		__atomic_store_n(&pages->base.known, from, __ATOMIC_RELAXED);
+}
+
 /* Sets the zone's length. With the zone's lock held. */
 static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 {
@@ -42,6 +49,7 @@ static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 	sy__add(&zone->free_pages, (size_t)more);
 	sy__add(&zone->ungrown_blocks, (size_t)(blocks - before));
 	pages->base.page_count += more;
+	forget(pages, pages->base.page_count);
 }
 
 /* Moves the end of a mapping. False: the mapping was to grow, and somebody else has those addresses. */
@@ -172,6 +180,7 @@ bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
 /* Of ungrown blocks: memory, and all descriptors with the first of each. */
 static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
 {
+	forget(pages, from);
 	sy__source_withdraw(pages->base.memory + ((size_t)from << SY_PAGE_SHIFT), (size_t)(to - from) << SY_PAGE_SHIFT);
 	sy__source_withdraw(sy__page(pages, from), (size_t)(to - from) * sizeof(struct sy_page));
 }

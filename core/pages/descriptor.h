@@ -95,6 +95,7 @@ struct sy_pages_base {
 	char *memory;          /* address of page 0 */
 	struct sy_page *table; /* descriptor of page 0 */
 	uint64_t page_count;   /* in the reserved range */
+	uint64_t known;        /* pages from 0 up to here have descriptors, but for those between zones */
 };
 
 static inline const struct sy_pages_base *sy__pages_base(const struct sy_heap *heap)
@@ -109,11 +110,19 @@ static inline void *sy__page_address(const struct sy_heap *heap, const struct sy
 	return base->memory + ((size_t)(page - base->table) << SY_PAGE_SHIFT);
 }
 
+static inline size_t sy__known_pages(const struct sy_heap *heap)
+{
+	return (size_t)__atomic_load_n(&sy__pages_base(heap)->known, __ATOMIC_RELAXED);
+}
+
+static inline bool sy__holds_near(const char *memory, size_t known, const void *address)
+{
+	return ((uintptr_t)address - (uintptr_t)memory) >> SY_PAGE_SHIFT < known;
+}
+
 static inline bool sy__holds(const struct sy_heap *heap, const void *address)
 {
-	const struct sy_pages_base *base = sy__pages_base(heap);
-
-	return ((uintptr_t)address - (uintptr_t)base->memory) >> SY_PAGE_SHIFT < base->page_count;
+	return sy__holds_near(sy__pages_base(heap)->memory, sy__known_pages(heap), address);
 }
 
 static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *table, const void *address)
@@ -136,6 +145,13 @@ static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void
 	const struct sy_pages_base *base = sy__pages_base(heap);
 
 	return sy__page_near(base->memory, base->table, address);
+}
+
+/* From the start of the block with this head, which the address is in. */
+static inline size_t sy__page_distance(const struct sy_heap *heap, const struct sy_page *head, const void *address)
+{
+	(void)head;
+	return ((size_t)sy__page_of(heap, address)->to_head << SY_PAGE_SHIFT) + ((uintptr_t)address & (SY_PAGE_SIZE - 1));
 }
 
 #endif

@@ -357,6 +357,7 @@ void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsi
 void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
 uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* calls the hook, with source_lock held; 0: there is none */
 bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of a page; with or without locks held */
+bool sy__zone_describe(struct sy_pages *, uint64_t number, uint64_t count); /* these pages get descriptors; false: no memory */
 bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
 bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* a free block; grows the zone if that gives one */
 struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */

@@ -70,18 +70,29 @@ void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy
 			return;
 }
 
+/* The descriptor of an address that may have been in use; NULL: it never was. */
+static struct sy_page *described(const struct sy_heap *heap, const void *address)
+{
+	struct sy_page *page = sy__holds(heap, address) ? sy__page_of(heap, address) : NULL;
+
+	return page && __atomic_load_n(sy__committed(heap->pages, sy__number(heap->pages, page)), __ATOMIC_ACQUIRE) ? page : NULL;
+}
+
+/* An inner page of a block that is free leads to where its head was. */
 struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
 {
-	struct sy_pages *pages = heap->pages;
-	struct sy_page *page;
+	struct sy_page *page = described(heap, address), *head = page ? sy__page_head(page) : NULL;
 
-	if (!sy__holds(heap, address))
+	if (!head || !is_held(sy__use(head)) || head->heap != heap || (size_t)(page - head) >> head->order)
 		return NULL;
-	page = sy__page_of(heap, address);
-	if (!__atomic_load_n(sy__committed(pages, sy__number(pages, page)), __ATOMIC_ACQUIRE))
-		return NULL;
-	page = sy__page_head(page);
-	return is_held(sy__use(page)) && page->heap == heap ? page : NULL;
+	return head;
+}
+
+bool sy__pages_were_used(const struct sy_heap *heap, const void *address)
+{
+	const struct sy_page *page = described(heap, address);
+
+	return page && page->flags;
 }
 
 unsigned sy__pages_nodes(const struct sy_pages *pages)

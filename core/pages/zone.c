@@ -45,10 +45,21 @@ void sy__zone_move_last(struct sy__zone *zone, struct sy_page *page, unsigned mi
 	sy__zone_add_last(zone, page, page->order, migrate);
 }
 
+bool sy__zone_describe(struct sy_pages *pages, uint64_t number, uint64_t count)
+{
+	uint64_t known = __atomic_load_n(&pages->base.known, __ATOMIC_RELAXED), end = number + count;
+
+	if (!pages->in_buffer && sy__source_commit(sy__page(pages, number), (size_t)count * sizeof(struct sy_page)) != 0)
+		return false;
+	end = end < pages->base.page_count ? end : pages->base.page_count;
+	while (known < end && !__atomic_compare_exchange_n(&pages->base.known, &known, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return true;
+}
+
 static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 {
-	return pages->in_buffer ||
-	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
+	return sy__zone_describe(pages, number, SY__MAX_BLOCK);
 }
 
 uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)

@@ -108,6 +108,11 @@ static inline bool sy__call_begin_with(const void *object)
 	return sy__last == object;
 }
 
+static inline const void *sy__call_noted(const void *from)
+{
+	return sy__from == from && sy__last != SY__NOTHING ? sy__last : NULL;
+}
+
 static inline void *sy__call_from(void)
 {
 	return sy__from;

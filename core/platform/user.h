@@ -55,23 +55,16 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
  * Thread sanitizers do not know membarrier, which claims use (threads.c). So under one, both sides of that protocol use
  * sequentially consistent accesses. The protocol is the same.
  */
-#if defined(__SANITIZE_THREAD__)
+#ifdef SY__SANITIZES_THREADS
 #define SY__OWNER_STORE __ATOMIC_SEQ_CST
 #define SY__OWNER_LOAD __ATOMIC_SEQ_CST
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SY__OWNER_STORE __ATOMIC_SEQ_CST
-#define SY__OWNER_LOAD __ATOMIC_SEQ_CST
-#endif
-#endif
-#ifndef SY__OWNER_STORE
+#define SY__CLAIM_STORE __ATOMIC_SEQ_CST
+#define SY__CLAIM_LOAD __ATOMIC_SEQ_CST
+#else
 #define SY__OWNER_STORE __ATOMIC_RELAXED
 #define SY__OWNER_LOAD __ATOMIC_ACQUIRE
 #define SY__CLAIM_STORE __ATOMIC_RELEASE
 #define SY__CLAIM_LOAD __ATOMIC_ACQUIRE
-#else
-#define SY__CLAIM_STORE __ATOMIC_SEQ_CST
-#define SY__CLAIM_LOAD __ATOMIC_SEQ_CST
 #endif
 
 /* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
@@ -121,7 +114,14 @@ static inline ptrdiff_t sy__call_begin(void)
 static inline bool sy__call_begin_with(const void *object)
 {
 	sy__call_busy();
-	return __atomic_load_n(&sy__self.last, SY__OWNER_LOAD) == object;
+	return SY__READ_AT_ONCE(sy__self.last) == object;
+}
+
+static inline const void *sy__call_noted(const void *from)
+{
+	const void *last = SY__READ_AT_ONCE(sy__self.last);
+
+	return last != SY__NOTHING && sy__self.from == from ? last : NULL;
 }
 
 static inline void *sy__call_from(void)

@@ -24,8 +24,8 @@ static inline void *sy__default_malloc_other(size_t size, struct sy_heap *heap)
 	return sy__yard_malloc_other(size, heap);
 }
 
-/* Frees any address. */
-static inline void sy__default_free(void *object, struct sy_heap *heap)
+/* Frees any address. Most frees do without the heap, which is read by those that need it. */
+static inline void sy__default_free(void *object, struct sy_heap *const *heap)
 {
 	sy__yard_free_this_slot(object, heap);
 }

@@ -188,14 +188,14 @@ SY__COLD void *sy__general_pages(struct sy__general_heap *general, unsigned slot
 }
 
 SY__COLD void sy__general_pages_free(struct sy__general_heap *general, unsigned slot, struct sy_page *page,
-                                     uint64_t *live)
+                                     const void *object, uint64_t *live)
 {
 	sy__lock(&general->lock);
 	general->heap.counters.slow_frees++;
 	if (live)
 		--*live;
 	sy__unlock(&general->lock);
-	sy__large_free(&general->heap, slot, page);
+	sy__large_free(&general->heap, slot, page, object);
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ void sy__general_grace_passed(struct sy_heap *heap, struct sy_deferred *deferred
 	if (own->cache.destructor)
 		own->cache.destructor(object, object_size);
 	if (!own->want.bytes) {
-		sy__general_pages_free(general, 0, sy__page_of(heap, object), &own->waiting);
+		sy__general_pages_free(general, 0, sy__page_of(heap, object), object, &own->waiting);
 		return;
 	}
 	sy__lock(&general->lock);

@@ -91,7 +91,7 @@ void *sy__general_refill(struct sy__general_heap *, unsigned slot, const struct 
 
 /* Objects that are pages. Counted in *live, unless that is NULL. */
 void *sy__general_pages(struct sy__general_heap *, unsigned slot, size_t bytes, unsigned flags, int node, uint64_t *live);
-void sy__general_pages_free(struct sy__general_heap *, unsigned slot, struct sy_page *, uint64_t *live);
+void sy__general_pages_free(struct sy__general_heap *, unsigned slot, struct sy_page *, const void *object, uint64_t *live);
 
 /* Gives pages without an object back, with their map. With the lock held. */
 void sy__general_give(struct sy__general_heap *, unsigned slot, struct sy_page *);

@@ -10,6 +10,8 @@
  *   push(general, slot, block, bytes)  takes a block back
  *   block_bytes(general, block)        bytes of a block in use. All three run with the heap's lock held
  *   page_in(heap, object)              first page of the block of pages that holds an object
+ *   in_use(general, page, address)     whether a block in use starts at any address in that block of pages, as far as that is easy to
+ *                                      tell. If none does the program is told. With the lock held
  *
  * It gets the functions of struct sy_policy entry_alloc, entry_free and entry_kfree, and for kmalloc general_take. A policy whose
  * pop and push neither take pages nor give any can also serve fast calls without slots, by take_this_slot and put_this_slot.
@@ -43,13 +45,15 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	struct sy__general_heap *general = sy__general_of(heap);
 	struct sy_page *page = page_in(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__general_pages_free(general, slot, page, NULL);
+	if (sy__unlikely(!sy__page_is_slab(page))) {
+		sy__general_pages_free(general, slot, page, object, NULL);
 		return;
 	}
 	sy__lock(&general->lock);
-	general->live--;
-	push(general, slot, object, block_bytes(general, object));
+	if (sy__likely(in_use(general, page, object))) {
+		general->live--;
+		push(general, slot, object, block_bytes(general, object));
+	}
 	sy__unlock(&general->lock);
 }
 
@@ -80,12 +84,14 @@ static void entry_free(struct sy_cache *cache, unsigned slot, void *object)
 	if (cache->destructor)
 		cache->destructor(object, cache->object_size);
 	if (sy__unlikely(!own->want.bytes)) {
-		sy__general_pages_free(general, slot, sy__page_of(&general->heap, object), &own->live);
+		sy__general_pages_free(general, slot, sy__page_of(&general->heap, object), object, &own->live);
 		return;
 	}
 	sy__lock(&general->lock);
-	own->live--;
-	push(general, slot, object, own->want.bytes);
+	if (sy__likely(in_use(general, page_in(&general->heap, object), object))) {
+		own->live--;
+		push(general, slot, object, own->want.bytes);
+	}
 	sy__unlock(&general->lock);
 }
 
@@ -111,13 +117,18 @@ static inline void *take_this_slot(struct sy__general_heap *general, const struc
 	return block;
 }
 
-/* False: a slow call must follow. */
-static inline bool put_this_slot(struct sy__general_heap *general, void *block, size_t bytes, uint64_t *live)
+/* False: a slow call must follow; as for a block that is_again says is free, which that call tells. */
+static inline bool put_this_slot(struct sy__general_heap *general, void *block, size_t bytes, uint64_t *live,
+                                 bool (*is_again)(struct sy__general_heap *, const void *block))
 {
 	ptrdiff_t slot_offset = sy__call_begin_locked(&general->lock);
 
 	if (sy__unlikely(slot_offset == SY__DUMMY_OFFSET))
 		return false;
+	if (sy__unlikely(is_again(general, block))) {
+		sy__unlock(&general->lock);
+		return false;
+	}
 	--*live;
 	push(general, sy__slot_of_offset(slot_offset), block, bytes);
 	sy__call_end_locked(&general->lock);

@@ -21,6 +21,7 @@
 
 #include "../backend/metadata.h"
 #include "../backend/slot_areas.h"
+#include "../bug.h"
 #include "../deferred.h"
 #include "../geometry.h"
 #include "../this_slot.h"
@@ -39,6 +40,7 @@ bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
 	cache->table = base->table;
 	cache->page_flags = sy__page_flags(cache->cache.flags);
 	cache->slot_bytes = slot_bytes;
+	cache->divider = sy__divider(cache->cache.size);
 	cache->stride = heap->threads ? SY_SLOT_STRIDE : slot_bytes;
 	cache->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * slot_bytes);
 	state = sy__metadata_take(heap, cache->state_bytes);
@@ -266,6 +268,72 @@ uint32_t sy__node_sound_length(const struct sy__node_cache *cache, struct sy_pag
 	uint32_t count;
 
 	return walk(cache, page, list, &count, last) ? UINT32_MAX : count;
+}
+
+/* ---- Lists that the program has damaged ------------------------------------------------------------------------------- */
+
+static void *next_of(const struct sy__node_cache *cache, struct sy_page *page, void *object)
+{
+	void *next = *sy__node_next(cache, object);
+
+	return next && sy__node_is_object(cache, page, next) ? next : NULL;
+}
+
+bool sy__node_is_among(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, const void *object)
+{
+	for (; list && count; list = next_of(cache, page, list), count--)
+		if (list == object)
+			return true;
+	return false;
+}
+
+/* Of a list with more objects than were freed: the first that is on it twice, or the first that is too much. */
+static SY__COLD void tell_longer(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, const void *behind)
+{
+	for (void *at = list; at; at = next_of(cache, page, at)) {
+		if (sy__node_is_among(cache, page, next_of(cache, page, at), count, at)) {
+			behind = at;
+			break;
+		}
+		if (at == behind)
+			break;
+	}
+	sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, behind);
+}
+
+/* Of a list that leads astray: to `at` behind its last object; NULL: there is none. A second free from elsewhere has put that onto
+ * the list in the slab's word; else its link was overwritten. Or it is what leads there that was freed wrongly. */
+static SY__COLD void tell_astray(const struct sy__node_cache *cache, struct sy_page *page, void *at, void *last)
+{
+	struct sy_heap *heap = cache->cache.heap;
+
+	if (!last || (at && sy__node_head(cache, last) == page && sy__holds(heap, at) && sy__node_head(cache, at) == page))
+		sy__bug_free(heap, at);
+	else if (sy__node_is_among(cache, page, sy__node_freelist(cache, page), sy__node_objects(page), last))
+		sy__bug(heap, SY_BUG_DOUBLE_FREE, last);
+	else
+		sy__bug(heap, SY_BUG_WRITE_AFTER_FREE, last);
+}
+
+bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, void **last)
+{
+	const char *start = sy__page_address(cache->cache.heap, page);
+	size_t bytes = SY_PAGE_SIZE << sy__page_order(page);
+	uint32_t left = count;
+	void *at = list;
+
+	*last = NULL;
+	for (; left && sy__node_is_start(cache, (size_t)((char *)at - start), bytes); left--) {
+		*last = at;
+		at = *sy__node_next(cache, at);
+	}
+	if (sy__likely(!left && !at))
+		return true;
+	if (left)
+		tell_astray(cache, page, at, *last);
+	else
+		tell_longer(cache, page, list, count, at);
+	return false;
 }
 
 /* ---- Counting --------------------------------------------------------------------------------------------------------- */

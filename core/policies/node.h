@@ -42,6 +42,7 @@
 #ifndef SY_NODE_H
 #define SY_NODE_H
 
+#include "../geometry.h"
 #include "../list.h"
 #include "../page_interface.h"
 
@@ -156,6 +157,7 @@ struct sy__node_cache {
 	struct sy__node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
 	size_t state_bytes;     /* them, and the slots unless they are threads' */
 	size_t slot_bytes;      /* of what a slot has */
+	uint64_t divider;       /* of the size, see sy__divider */
 };
 
 static inline struct sy__node_cache *sy__node_cache(struct sy_cache *cache)
@@ -183,6 +185,21 @@ static inline struct sy__node *sy__node_of(const struct sy__node_cache *cache, c
 static inline struct sy_page *sy__node_head(const struct sy__node_cache *cache, const void *object)
 {
 	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
+}
+
+/* Whether an object of the cache starts so many bytes from the start of a slab of so many. */
+static inline bool sy__node_is_start(const struct sy__node_cache *cache, size_t distance, size_t bytes)
+{
+	return distance < bytes && distance + cache->cache.size <= bytes && sy__divides(cache->divider, distance);
+}
+
+/* Whether the slab of this first page is the cache's, and an object of it starts at any address. */
+static inline bool sy__node_is_object(const struct sy__node_cache *cache, struct sy_page *head, const void *address)
+{
+	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head));
+
+	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
+	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
 }
 
 /* A free object's link: where the next one is. */
@@ -266,6 +283,13 @@ struct sy_page *sy__node_slab_of(const struct sy__node_cache *, const void *obje
  * with the last one, and UINT32_MAX of one that is not sound. */
 uint32_t sy__node_length(const struct sy__node_cache *, struct sy_page *, void *list);
 uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, void *list, void **last);
+
+/* Whether an object is among the first so many of a list of objects of one slab, as far as that is sound. */
+bool sy__node_is_among(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *object);
+
+/* Whether a list of objects of one slab has so many, all where objects of the slab start; *last is the last one then. If not, the
+ * program has freed what it must not, or has written into a free object, and is told so. */
+bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, void **last);
 
 /* Counts slots' slabs by `slot`, which gets each reachable one; and a slab with so many free objects. */
 void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,

@@ -37,8 +37,8 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page)))
-		sy__large_free(heap, slot, page);
+	if (sy__unlikely(!sy__page_is_slab(page)))
+		sy__large_free(heap, slot, page, object);
 	else
 		put_on(cache_in(page), slot, page, object);
 }
@@ -56,7 +56,7 @@ static void *entry_kmalloc_quick(struct sy_heap *heap, unsigned slot, size_t siz
 static bool entry_kfree_quick(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
 {
 	(void)heap;
-	return !sy__page_is_large(head) && push(cache_in(head), own_of(cache_in(head), slot), head, object);
+	return sy__page_is_slab(head) && push(cache_in(head), own_of(cache_in(head), slot), head, object);
 }
 
 static const struct sy_quick entries_quick = {

@@ -1,10 +1,15 @@
 /*
  * General allocation on the calling thread's slot, by the size classes of core/kmalloc.h, and the table of all calls without slots:
- * a template. A policy's file includes this in place of size_entries.h; its struct sy_policy.this_slot is &entries_this_slot.
+ * a template. A policy's file includes this in place of size_entries.h; its struct sy_policy.this_slot is &entries_this_slot. It has
+ * defined besides, as static inline functions:
+ *
+ *   is_start(cache, head, distance)       whether an object starts so far, below 2^32 bytes, from the start of the slab of this first page
+ *   is_second(cache, own, object)         whether the slot would hand out this object right after the next one
  */
 #ifndef SY_SIZE_ENTRIES_THIS_SLOT_H
 #define SY_SIZE_ENTRIES_THIS_SLOT_H
 
+#include "../bug.h"
 #include "size_entries.h"
 
 static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
@@ -39,7 +44,42 @@ static void entry_kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page) || !put_this_slot(cache_in(page), page, object)))
+	if (sy__unlikely(!sy__page_is_slab(page) || !put_this_slot(cache_in(page), page, object)))
+		sy__this_slot_kfree(object, heap);
+}
+
+static SY__COLD void freed_before_last(struct sy_heap *heap, const void *object)
+{
+	sy__call_end();
+	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+}
+
+/* What free does, of any address: that an object starts there, and that the free before the last was not the same one, is seen here
+ * and not in the calls of those who know more of an object than its address. */
+static void entry_free_any_this_slot(void *object, struct sy_heap *heap)
+{
+	struct sy_page *page;
+	entry_own *own;
+
+	if (sy__unlikely(!sy__holds(heap, object))) {
+		sy__this_slot_free(object, heap);
+		return;
+	}
+	page = sy__head_of(heap, object);
+	if (sy__unlikely(!sy__page_is_slab(page))) {
+		sy__this_slot_kfree(object, heap);
+		return;
+	}
+	if (sy__unlikely(!is_start(cache_in(page), page, sy__page_distance(heap, page, object)))) {
+		sy__bug_free(heap, object);
+		return;
+	}
+	own = own_at(cache_in(page), sy__call_begin());
+	if (sy__unlikely(is_second(cache_in(page), own, object)))
+		freed_before_last(heap, object);
+	else if (sy__likely(push_this_slot(cache_in(page), own, page, object)))
+		sy__call_end();
+	else
 		sy__this_slot_kfree(object, heap);
 }
 
@@ -49,6 +89,7 @@ static const struct sy_this_slot entries_this_slot = {
 	.kmalloc = entry_kmalloc_this_slot,
 	.malloc = entry_malloc_this_slot,
 	.kfree = entry_kfree_this_slot,
+	.free = entry_free_any_this_slot,
 };
 
 #endif

@@ -83,7 +83,7 @@ void sy__bug_report(struct sy_heap *heap, enum sy_bug kind, const void *address)
 	struct sy__finding finding = { .kind = kind, .address = address };
 
 	if (!heap->debug)
-		sy__say("slabyard: %s: %#lx\n", sy_bug_name(kind), (unsigned long)address);
+		sy__say("slabyard: %s: 0x%lx\n", sy_bug_name(kind), (unsigned long)address);
 	else if (sy__debug_find_damage(heap, &finding))
 		sy__bug_tell(heap, &finding);
 	else

@@ -150,7 +150,7 @@ static void say_text(const struct sy__report *report)
 	const struct sy__record *record = &finding->record;
 	const struct sy__debug *debug = report->heap->debug;
 
-	sy__say("slabyard: %s%s: %#lx\n", finding->possible ? "possible " : "", sy_bug_name(finding->kind), (unsigned long)finding->address);
+	sy__say("slabyard: %s%s: 0x%lx\n", finding->possible ? "possible " : "", sy_bug_name(finding->kind), (unsigned long)finding->address);
 	say_what(finding);
 	if (finding->known) {
 		sy__say("buffer=%#lx  size=%zu  slab=%#lx  %s  cache: %s\n", (unsigned long)record->object, record->size, (unsigned long)slab_of(report), state_name(record->state),
@@ -189,7 +189,7 @@ static void say_json(const struct sy__report *report)
 	const struct sy__finding *finding = report->finding;
 	const struct sy__record *record = &finding->record;
 
-	sy__say("{\"slabyard\": \"%s\", \"address\": \"%#lx\"", sy_bug_name(finding->kind), (unsigned long)finding->address);
+	sy__say("{\"slabyard\": \"%s\", \"address\": \"0x%lx\"", sy_bug_name(finding->kind), (unsigned long)finding->address);
 	if (finding->expected || finding->found)
 		sy__say(", \"expected\": \"%#" PRIx32 "\", \"found\": \"%#" PRIx32 "\"", finding->expected, finding->found);
 	if (finding->known) {

@@ -149,6 +149,13 @@ static int __init nearest_memory(int node)
 	return nearest;
 }
 
+/* The call that found the bug is given up. */
+static void tell_bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
+{
+	pr_err("slabyard: %s: 0x%px\n", sy_bug_name(kind), address);
+	dump_stack();
+}
+
 struct sy_heap *__init sy__linux_boot(void)
 {
 	static uint8_t slot_nodes[SY_MAX_SLOTS] __initdata;
@@ -175,6 +182,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	if (!sy__linux_heap)
 		panic("slabyard=%s: no memory for the heap\n", spec);
 	sy__linux_heap->kfree_frees_all = true;
+	sy__linux_heap->on_bug = tell_bug;
 	pr_info("slabyard: %s, %u slots, %u nodes\n", sy__linux_heap->policy->name, sy__linux_heap->slots, sy__linux_heap->nodes);
 	return sy__linux_heap;
 }

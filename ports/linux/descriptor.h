@@ -148,6 +148,16 @@ static inline bool sy__holds(const struct sy_heap *heap, const void *address)
 	return virt_addr_valid(address);
 }
 
+static inline size_t sy__known_pages(const struct sy_heap *heap)
+{
+	return 0;
+}
+
+static inline bool sy__holds_near(const char *memory, size_t known, const void *address)
+{
+	return virt_addr_valid(address);
+}
+
 static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *table, const void *address)
 {
 	return sy__page_of_linux(virt_to_page(address));
@@ -167,6 +177,11 @@ static inline struct sy_page *sy__page_of_number(struct sy_page *table, uint32_t
 static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
 {
 	return sy__page_of_linux(virt_to_page(address));
+}
+
+static inline size_t sy__page_distance(const struct sy_heap *heap, const struct sy_page *head, const void *address)
+{
+	return (size_t)((const char *)address - (const char *)sy__page_address(heap, head));
 }
 
 #endif

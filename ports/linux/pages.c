@@ -312,6 +312,12 @@ struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
 	return page && sy__page_flags_of(page) & SY__PAGE_OURS ? page : NULL;
 }
 
+/* Nobody knows, but most have been. */
+bool sy__pages_were_used(const struct sy_heap *heap, const void *address)
+{
+	return sy__holds(heap, address);
+}
+
 void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
 {
 	struct pglist_data *node;

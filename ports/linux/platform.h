@@ -103,6 +103,11 @@ static inline bool sy__call_begin_with(const void *object)
 	return false;
 }
 
+static inline const void *sy__call_noted(const void *from)
+{
+	return NULL;
+}
+
 static inline void *sy__call_from(void)
 {
 	return NULL;

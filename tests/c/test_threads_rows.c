@@ -191,12 +191,25 @@ static void bounded(struct sy_heap *heap)
 	CHECK_EQUAL(held(heap), 0);
 }
 
+static unsigned bugs;
+
+static void count_bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
+{
+	(void)heap;
+	(void)address;
+	CHECK_EQUAL(kind, SY_BUG_DOUBLE_FREE);
+	bugs++;
+}
+
 static void freed_twice(struct sy_heap *heap)
 {
 	char *object = get(heap, 70);
 
+	bugs = 0;
+	heap->on_bug = count_bug;
 	sy_mfree(heap, object);
 	sy_mfree(heap, object);
+	CHECK_EQUAL(bugs, 1);
 	CHECK_FINE(sy_heap_check(heap));
 	CHECK(get(heap, 70) == object && get(heap, 70) != object);
 	CHECK_EQUAL(sy__large_live(heap), 140 * PAGE);

@@ -47,6 +47,7 @@
  * More files: percpu.c (lists per CPU), magazine.c, magazine_check.c, slabs.c (life of a slab), hash.c, geometry.c (layout,
  * general caches), check.c, walk.c.
  */
+#include "../../bug.h"
 #include "../../this_slot.h"
 #include "bonwick.h"
 
@@ -62,11 +63,22 @@ static inline bool nothing_free(const struct sy__bonwick_cache *cache)
 	return cache->freelist == &cache->slabs;
 }
 
+/* The program has overwritten the link of a free buffer: it is the last of its slab now, and those behind it are lost. */
+static SY__COLD void *lose_rest(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab, void *buffer)
+{
+	slab->free = NULL;
+	sy__bug(cache->cache.heap, SY_BUG_WRITE_AFTER_FREE, buffer);
+	return buffer;
+}
+
+/* A link leads to another buffer in the same page, or nowhere. */
 static inline void *pop_small(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 {
-	void *buffer = slab->free;
+	void *buffer = slab->free, *next = *sy__bonwick_next(cache, buffer);
 
-	slab->free = *sy__bonwick_next(cache, buffer);
+	slab->free = next;
+	if (sy__unlikely(((uintptr_t)next ^ (uintptr_t)buffer) >> SY_PAGE_SHIFT) && sy__unlikely(next))
+		return lose_rest(cache, slab, buffer);
 	return buffer;
 }
 
@@ -79,10 +91,13 @@ static void *pop_large(struct sy__bonwick_cache *cache, struct sy__bonwick_slab 
 	return bufctl->buffer;
 }
 
+/* NULL: it is free already, as far as the first two on the slab's list tell. */
 static inline struct sy__bonwick_slab *push_small(const struct sy__bonwick_cache *cache, void *buffer, bool *was_empty)
 {
 	struct sy__bonwick_slab *slab = sy__bonwick_slab_at(buffer);
 
+	if (sy__unlikely(!slab->refs || slab->free == buffer || (slab->free && *sy__bonwick_next(cache, slab->free) == buffer)))
+		return NULL;
 	*was_empty = !slab->free;
 	*sy__bonwick_next(cache, buffer) = slab->free;
 	slab->free = buffer;
@@ -92,18 +107,47 @@ static inline struct sy__bonwick_slab *push_small(const struct sy__bonwick_cache
 static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void *buffer, bool *was_empty)
 {
 	struct sy__bonwick_bufctl *bufctl = sy__bonwick_hash_remove(&cache->hash, buffer);
-	struct sy__bonwick_slab *slab = bufctl->slab;
+	struct sy__bonwick_slab *slab = sy__likely(bufctl) ? bufctl->slab : NULL;
 
+	if (sy__unlikely(!slab))
+		return NULL;
 	*was_empty = !slab->free;
 	bufctl->next = slab->free;
 	slab->free = bufctl;
 	return slab;
 }
 
+/* What was freed and is not out: a small buffer, as callers have seen that one starts there; a large one, or an address in one. */
+static SY__COLD void tell_free(const struct sy__bonwick_cache *cache, const void *buffer)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *head = cache->large && !cache->cache.supplier ? sy__pages_find(heap, buffer) : NULL;
+	const struct sy__bonwick_bufctl *at = head ? sy__bonwick_page(head)->slab->free : NULL;
+
+	while (at && at->buffer != buffer)
+		at = at->next;
+	if (head && !at)
+		sy__bug_free(heap, buffer);
+	else
+		sy__bug(heap, SY_BUG_DOUBLE_FREE, buffer);
+}
+
+/* Whether a buffer starts at an address in a slab of the cache. Of large ones the hash tells when they are freed. */
+static inline bool is_start(const struct sy__bonwick_cache *cache, void *address)
+{
+	struct sy__bonwick_slab *slab = sy__bonwick_slab_at(address);
+	uint32_t distance;
+
+	if (cache->large)
+		return true;
+	distance = (uint32_t)((uintptr_t)address & (SY_PAGE_SIZE - 1)) - slab->colour * cache->cache.align;
+	return distance < cache->objects * cache->cache.size && distance % cache->cache.size == 0;
+}
+
 /*
  * Takes a buffer of the slab that the freelist points to. Instructions of a thread's own calls, by bench/count_instructions (64
- * bytes, in a slab that neither empties nor completes; each with the jump from the library's entry): kmem_cache_alloc 59,
- * kmem_cache_free 46. In each, beginning and end of the call take 5 and the lock 9, with one atomic exchange. Functions are
+ * bytes, in a slab that neither empties nor completes; each with the jump from the library's entry): kmem_cache_alloc 63,
+ * kmem_cache_free 58. In each, beginning and end of the call take 5 and the lock 9, with one atomic exchange. Functions are
  * called for large objects only. A free that completes a slab costs more: it moves the slab and reads the clock.
  */
 static inline bool pop(struct sy__bonwick_cache *cache, void **buffer)
@@ -128,6 +172,10 @@ static inline void push(struct sy__bonwick_cache *cache, void *buffer)
 	struct sy__bonwick_slab *slab = sy__likely(!cache->large) ? push_small(cache, buffer, &was_empty)
 	                                                          : push_large(cache, buffer, &was_empty);
 
+	if (sy__unlikely(!slab)) {
+		tell_free(cache, buffer);
+		return;
+	}
 	cache->allocated--;
 	slab->refs--;
 	if (sy__unlikely(was_empty || !slab->refs))
@@ -237,8 +285,10 @@ static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page)))
-		sy__large_free(heap, slot, page);
+	if (sy__unlikely(!sy__page_is_slab(page)))
+		sy__large_free(heap, slot, page, object);
+	else if (sy__unlikely(!is_start(sy__bonwick_page(page)->cache, object)))
+		sy__bug_free(heap, object);
 	else
 		bonwick_free(&sy__bonwick_page(page)->cache->cache, slot, object);
 }
@@ -266,12 +316,15 @@ static void kfree_this_slot(void *object, struct sy_heap *heap)
 	struct sy_page *page = sy__head_of(heap, object);
 	struct sy_cache *cache;
 
-	if (sy__unlikely(sy__page_is_large(page))) {
+	if (sy__unlikely(!sy__page_is_slab(page))) {
 		sy__this_slot_kfree(object, heap);
 		return;
 	}
 	cache = &sy__bonwick_page(page)->cache->cache;
-	cache->free_this_slot(cache, object);
+	if (sy__unlikely(!is_start(sy__bonwick_page(page)->cache, object)))
+		sy__bug_free(heap, object);
+	else
+		cache->free_this_slot(cache, object);
 }
 
 /* A cache's own calls are its layer's (geometry.c). */

@@ -55,10 +55,11 @@ struct sy__bonwick_bufctl *sy__bonwick_hash_remove(struct sy__bonwick_hash *hash
 {
 	struct sy__bonwick_bufctl **at = bucket(hash, buffer), *bufctl;
 
-	while ((*at)->buffer != buffer)
+	while (*at && (*at)->buffer != buffer)
 		at = &(*at)->next;
 	bufctl = *at;
-	*at = bufctl->next;
+	if (sy__likely(bufctl))
+		*at = bufctl->next;
 	return bufctl;
 }
 

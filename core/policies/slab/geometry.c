@@ -144,6 +144,7 @@ static bool lay_out_cache(struct sy__slab_cache *slab)
 	slab->place = layout.place == SY__SLAB_IN_OBJECT && layout.objects <= SY__SLAB_FEW ? SY__SLAB_IN_STATE : (uint8_t)layout.place;
 	slab->order = (uint8_t)layout.order;
 	slab->objects = layout.objects;
+	slab->divider = sy__divider(size);
 	slab->inverse = (uint32_t)((((uint64_t)1 << 32) + size - 1) / size);
 	slab->colour_step = cache->align > LINE ? cache->align : (uint32_t)LINE;
 	slab->colours = tunables[SLAB_COLOUR] ? (uint32_t)layout.left / slab->colour_step : 0;

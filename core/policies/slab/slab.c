@@ -45,6 +45,7 @@
  *
  * More files: slabs.c (slabs, and moving objects), reap.c, geometry.c (layout), check.c.
  */
+#include "../../bug.h"
 #include "../../this_slot.h"
 #include "slab.h"
 
@@ -70,10 +71,12 @@ static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array
 	return true;
 }
 
-/* Pushes an object of the array's node. */
+/* Pushes an object of the array's node; not one that is on top already, which the slow call tells. Below an empty array's objects are
+ * two numbers, which make no address. */
 static inline bool push_near(struct sy__slab_array *own, void *object)
 {
-	if (sy__unlikely(!own || own->avail == own->limit))
+	_Static_assert(offsetof(struct sy__slab_array, objects) == offsetof(struct sy__slab_array, node) + 8, "they are next to objects");
+	if (sy__unlikely(!own || own->avail == own->limit || *(own->objects + own->avail - 1) == object))
 		return false;
 	own->objects[own->avail++] = object;
 	return true;
@@ -131,6 +134,17 @@ static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 static inline struct sy__slab_cache *cache_in(struct sy_page *page)
 {
 	return sy__slab_slab(page)->cache;
+}
+
+static inline bool is_start(const struct sy__slab_cache *cache, struct sy_page *head, size_t distance)
+{
+	return sy__divides(cache->divider, distance - sy__slab_slab(head)->start);
+}
+
+static inline bool is_second(const struct sy__slab_cache *cache, const struct sy__slab_array *own, const void *object)
+{
+	(void)cache;
+	return own && own->avail > 1 && own->objects[own->avail - 2] == object;
 }
 
 #include "../size_entries_this_slot.h"
@@ -338,6 +352,11 @@ static void free_to_array(struct sy__slab_cache *cache, unsigned slot, void *obj
 	struct sy__slab_array *own = sy__slab_own(cache, slot);
 
 	sy__local_begin(slot);
+	if (sy__unlikely(own->avail && own->objects[own->avail - 1] == object)) {
+		sy__local_end(slot);
+		sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, object);
+		return;
+	}
 	if (own->avail == own->limit)
 		flush(cache, own, surplus);
 	own->objects[own->avail++] = object;
@@ -379,6 +398,10 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slo
 	struct sy_list surplus;
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
+	if (sy__unlikely(!sy__slab_has(cache, sy__head_of(cache->cache.heap, object), object))) {
+		sy__bug_free(cache->cache.heap, object);
+		return;
+	}
 	sy__list_init(&surplus);
 	if (sy__likely(home == near))
 		free_near(cache, slot, object, &surplus);
@@ -393,8 +416,10 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slo
 static bool slab_heap_init(struct sy_heap *heap)
 {
 	sy__slab_start_reaping(heap);
-	if (heap->threads && heap->nodes > 1)
+	if (heap->threads && heap->nodes > 1) {
 		heap->kfree_this_slot = sy__this_slot_kfree;
+		heap->free_this_slot = sy__this_slot_free;
+	}
 	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], 32, SY_CACHE_HWCACHE_ALIGN);
 }
 

@@ -4,6 +4,7 @@
 
 #include "../../kmalloc.h"
 #include "../../backend/slot_areas.h"
+#include "../../geometry.h"
 #include "../../list.h"
 #include "../../page_interface.h"
 #include "../../visits.h"
@@ -108,6 +109,7 @@ struct sy__slab_cache {
 	uint8_t place; /* enum sy__slab_place */
 	uint32_t objects; /* in a slab */
 	uint32_t inverse; /* 2^32 / size, rounded up */
+	uint64_t divider; /* of the size, see sy__divider */
 	uint32_t limit, batchcount, shared; /* of a slot's array; objects moved at once; batches in a shared array */
 	uint32_t colours; /* a slab has a colour from 0 to colours - 1; 0 as 1 */
 	uint32_t colour_step; /* bytes from one colour to the next */
@@ -152,6 +154,16 @@ static inline struct sy__slab_slab *sy__slab_linked(struct sy_list *link)
 static inline char *sy__slab_first_object(const struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
 	return (char *)sy__page_address(cache->cache.heap, sy__slab_page(slab)) + slab->start;
+}
+
+/* Whether an object of the cache starts at any address, in the slab of this first page. */
+static inline bool sy__slab_has(const struct sy__slab_cache *cache, struct sy_page *head, const void *address)
+{
+	struct sy__slab_slab *slab = sy__slab_slab(head);
+	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head)) - slab->start;
+
+	return sy__page_is_slab(head) && slab->cache == cache && distance < (size_t)cache->objects * cache->cache.size &&
+	       sy__divides(cache->divider, distance);
 }
 
 /* A slab's freelist; NULL: it has none, as it is full. */

@@ -21,8 +21,11 @@
  * those when no lock is held any more. Destructors run and pages go back, those of RCU-typesafe caches after a grace
  * period.
  */
+#include "../../bug.h"
 #include "../../deferred.h"
 #include "slab.h"
+
+#define SEEN_WORDS 8u /* slabs of 64 times as many objects are not looked at */
 
 /* ---- Between slabs and arrays --------------------------------------------------------------------------------- */
 
@@ -61,6 +64,18 @@ static void place_taken(struct sy__slab_cache *cache, struct sy__slab_node *node
 		slab->freelist = NULL;
 }
 
+/* The slab's numbers are damaged behind the first `taken`: whatever else was free is lost. */
+static SY__COLD uint32_t lose_rest(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, uint32_t taken,
+                                   const void *damaged)
+{
+	node->free_objects -= cache->objects - slab->active;
+	slab->active = (uint16_t)cache->objects;
+	sy__list_remove(&slab->link);
+	place_taken(cache, node, slab);
+	sy__bug(cache->cache.heap, SY_BUG_WRITE_AFTER_FREE, damaged);
+	return taken;
+}
+
 /* Takes up to `most` objects from a slab of the node that is not full; returns how many. */
 uint32_t sy__slab_take(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
                        uint32_t most)
@@ -72,8 +87,11 @@ uint32_t sy__slab_take(struct sy__slab_cache *cache, struct sy__slab_node *node,
 
 	if (!slab->active)
 		node->free_slabs--;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		if (sy__unlikely(numbers[i] >= cache->objects)) /* where the free objects hold their numbers, the program has written there */
+			return lose_rest(cache, node, slab, i, &numbers[i]);
 		to[i] = first + numbers[i] * size;
+	}
 	slab->active = (uint16_t)(slab->active + count);
 	node->free_objects -= count;
 	sy__list_remove(&slab->link);
@@ -93,6 +111,25 @@ static void place_given(struct sy__slab_node *node, struct sy__slab_slab *slab)
 	}
 }
 
+/* In a slab that is wholly free each object is free once. If one was freed twice, another is in use, and is about to be lost. */
+static void check_numbers(struct sy__slab_cache *cache, struct sy__slab_slab *slab, const sy__slab_index_t *numbers)
+{
+	uint64_t seen[SEEN_WORDS] = { 0 };
+
+	if (cache->objects > 64 * SEEN_WORDS)
+		return;
+	for (uint32_t i = 0; i < cache->objects; i++) {
+		uint32_t number = numbers[i];
+
+		if (sy__unlikely(number >= cache->objects || seen[number / 64] >> number % 64 & 1)) {
+			sy__bug(cache->cache.heap, number < cache->objects ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE,
+			        number < cache->objects ? object_at(cache, slab, number) : (const void *)&numbers[i]);
+			return;
+		}
+		seen[number / 64] |= (uint64_t)1 << number % 64;
+	}
+}
+
 /* Puts up to `count` objects back, as long as they are of one slab, whose place then changes once; returns how many. Linux moves a
  * slab to the end of the partial list at each free into it. In a heap of threads a partial slab stays where it is, as moving it
  * would touch the links of its neighbours each time. */
@@ -107,10 +144,20 @@ static uint32_t put_run(struct sy__slab_cache *cache, struct sy__slab_node *node
 
 	if (!numbers)
 		numbers = slab->freelist = objects[0];
-	do
+	do {
+		if (sy__unlikely(!active)) {
+			node->free_objects--;
+			sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, objects[done]);
+			if (!done)
+				return 1;
+			done++;
+			break;
+		}
 		numbers[--active] = number_of(first, inverse, objects[done]);
-	while (++done < count && (uintptr_t)objects[done] - (uintptr_t)first < bytes);
+	} while (++done < count && (uintptr_t)objects[done] - (uintptr_t)first < bytes);
 	slab->active = (uint16_t)active;
+	if (sy__unlikely(!active))
+		check_numbers(cache, slab, numbers);
 	if (!stays || !active)
 		place_given(node, slab);
 	return done;

@@ -70,10 +70,17 @@ static inline void sy__slob_write(sy__slob_unit_t *base, uint32_t block, uint32_
 	}
 }
 
+/* Whether a free block may have so many units and that one behind it. */
+static inline bool sy__slob_is_block(uint32_t block, uint32_t units, uint32_t next)
+{
+	return block + units <= next && next <= SY__SLOB_PAGE_UNITS;
+}
+
 /* What a walk over all free blocks of a page saw. */
 struct sy__slob_seen {
 	uint64_t sizes;   /* bits of their sizes, see sy__slob_size_bit */
 	uint32_t largest; /* units */
+	uint32_t damaged; /* 0, or behind the block where the walk ended, as the program had overwritten that */
 };
 
 /* The bit of a size in a set of sizes. Nearly all are whole words: those of the same word share a bit, and those that are 64
@@ -108,8 +115,12 @@ static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t firs
 	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
 
 	*seen = (struct sy__slob_seen){ 0 };
-	for (uint32_t block = first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
+	for (uint32_t block = first; block < SY__SLOB_PAGE_UNITS; previous = block, block = next) {
 		sy__slob_read(base, block, &units, &next);
+		if (sy__unlikely(!sy__slob_is_block(block, units, next))) {
+			seen->damaged = block + 1;
+			break;
+		}
 		if (sy__slob_fits(block, units, want)) {
 			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
 			return true;
@@ -127,8 +138,12 @@ static inline uint32_t sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t f
 	uint32_t previous = SY__SLOB_PAGE_UNITS, least = SY__SLOB_NO_BLOCK, units, next;
 
 	*seen = (struct sy__slob_seen){ 0 };
-	for (uint32_t block = first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
+	for (uint32_t block = first; block < SY__SLOB_PAGE_UNITS; previous = block, block = next) {
 		sy__slob_read(base, block, &units, &next);
+		if (sy__unlikely(!sy__slob_is_block(block, units, next))) {
+			seen->damaged = block + 1;
+			break;
+		}
 		sy__slob_see(seen, units);
 		if (units >= least || !sy__slob_fits(block, units, want))
 			continue;
@@ -169,7 +184,8 @@ struct sy__slob_joined {
 	uint32_t units, before, behind;
 };
 
-/* Gives `units` at `block` back to a page that has free blocks; returns its first free block from now on. */
+/* Gives `units` at `block` back to a page that has free blocks; returns its first free block from now on. Or SY__SLOB_NO_BLOCK, and
+ * nothing was done: the block is free already, which joined->before names then, or that one's first units were overwritten. */
 static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units,
                                     struct sy__slob_joined *joined)
 {
@@ -178,6 +194,14 @@ static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint3
 	while (next < block) {
 		previous = next;
 		sy__slob_read(base, previous, &previous_units, &next);
+		if (sy__unlikely(next <= previous || next > SY__SLOB_PAGE_UNITS)) { /* the program has overwritten it */
+			*joined = (struct sy__slob_joined){ 0, previous, 0 };
+			return SY__SLOB_NO_BLOCK;
+		}
+	}
+	if (sy__unlikely(block + units > next || (previous != SY__SLOB_PAGE_UNITS && previous + previous_units > block))) {
+		*joined = (struct sy__slob_joined){ 0, block, 0 };
+		return SY__SLOB_NO_BLOCK;
 	}
 	*joined = (struct sy__slob_joined){ units, 0, 0 };
 	if (block + units == next && next != SY__SLOB_PAGE_UNITS) {

@@ -48,6 +48,7 @@
  * Locks. sy__slob_heap.lock covers the lists and their sizes, every slab page's state and free blocks, slob_cache.live and
  * the counters written here. Never held across a call that takes or gives pages, to the client or to the log.
  */
+#include "../../bug.h"
 #include "../../deferred.h"
 #include "../../geometry.h"
 #include "../../kmalloc.h"
@@ -140,6 +141,20 @@ static inline void refuse(struct sy__slob_page *state, const struct request *req
 	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
 }
 
+/* The program has overwritten the first units of a free block. */
+static SY__COLD void tell_damage(const struct sy__slob_heap *slob, const struct sy_page *page, uint32_t block)
+{
+	sy__bug((struct sy_heap *)&slob->heap, SY_BUG_WRITE_AFTER_FREE, sy__slob_page_units(slob, page) + block);
+}
+
+/* None of its kind finds room there any more. */
+static SY__COLD struct sy_page *lose_page(const struct sy__slob_heap *slob, struct sy_page *page, uint32_t block)
+{
+	sy__fill(sy__slob_page_state(page)->most, 0, sizeof(sy__slob_page_state(page)->most));
+	tell_damage(slob, page, block);
+	return NULL;
+}
+
 /* The first page of the list with room, and where; NULL: none. */
 static inline struct sy_page *search_first(struct sy__slob_heap *slob, const struct request *request, int node,
                                     struct sy__slob_place *place)
@@ -155,6 +170,8 @@ static inline struct sy_page *search_first(struct sy__slob_heap *slob, const str
 			continue;
 		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place, &seen))
 			return page;
+		if (sy__unlikely(seen.damaged))
+			return lose_page(slob, page, seen.damaged - 1);
 		refuse(state, request, seen.largest);
 	}
 	return NULL;
@@ -213,18 +230,26 @@ static inline void block_appears(struct sy__slob_page *state, uint32_t units)
 			state->most[i] = (uint16_t)units;
 }
 
-/* Gives a block back to a page that is on a list. */
-static inline void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t units)
+/* Gives a block back to a page that is on a list, whose object stands so many bytes behind its start. False: it is free already, or
+ * the list is damaged. */
+static inline bool put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t units, size_t before)
 {
 	struct sy__slob_page *state = sy__slob_page_state(page);
 	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
 	struct sy__slob_joined joined;
+	uint32_t first = sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
 
-	state->first = (uint16_t)sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
+	if (sy__unlikely(first == SY__SLOB_NO_BLOCK)) {
+		sy__bug(&slob->heap, joined.before == block ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE,
+		        (char *)(sy__slob_page_units(slob, page) + joined.before) + (joined.before == block ? before : 0));
+		return false;
+	}
+	state->first = (uint16_t)first;
 	sy__slob_count_out(sizes, joined.before);
 	sy__slob_count_out(sizes, joined.behind);
 	sy__slob_count_in(sizes, joined.units);
 	block_appears(state, joined.units);
+	return true;
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
@@ -261,14 +286,42 @@ static void *block_alloc(struct sy__slob_heap *slob, const struct request *reque
 	return block;
 }
 
-/* Frees a block of so many bytes; live as in block_alloc. */
-static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint64_t *live)
+/* The free block of a page that reaches into units that are freed; or one that the program has overwritten; SY__SLOB_NO_BLOCK: there is
+ * neither. */
+static uint32_t block_within(const struct sy__slob_heap *slob, struct sy_page *page, uint32_t at, uint32_t end)
+{
+	uint32_t block = sy__slob_page_state(page)->first, units, next;
+
+	for (; sy__slob_page_state(page)->free_units && block < SY__SLOB_PAGE_UNITS; block = next) {
+		sy__slob_read(sy__slob_page_units(slob, page), block, &units, &next);
+		if (!sy__slob_is_block(block, units, next) || (block < end && at < block + units))
+			return block;
+	}
+	return SY__SLOB_NO_BLOCK;
+}
+
+/* A block that is free already, or that is none: it has no header that makes sense. */
+static SY__COLD void tell_unused(struct sy__slob_heap *slob, struct sy_page *page, uint32_t at, const void *object)
+{
+	uint32_t free_block = block_within(slob, page, at, at + 1);
+
+	sy__bug(&slob->heap, free_block == SY__SLOB_NO_BLOCK ? SY_BUG_INTERIOR_FREE : SY_BUG_DOUBLE_FREE, object);
+}
+
+/* Frees a block of so many bytes, whose object stands so many bytes behind its start; live as in block_alloc. */
+static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint32_t before, uint64_t *live)
 {
 	struct sy_page *page = sy__page_of(&slob->heap, block);
 	struct sy__slob_page *state = sy__slob_page_state(page);
 	uint32_t units = units_for(bytes), at = (uint32_t)((sy__slob_unit_t *)block - sy__slob_page_units(slob, page));
 
 	sy__lock(&slob->lock);
+	if (sy__unlikely(units > SY__SLOB_PAGE_UNITS - at || state->free_units + units > SY__SLOB_PAGE_UNITS ||
+	                 (state->free_units + units == SY__SLOB_PAGE_UNITS && block_within(slob, page, at, at + units) != SY__SLOB_NO_BLOCK))) {
+		tell_unused(slob, page, at, (char *)block + before);
+		sy__unlock(&slob->lock);
+		return;
+	}
 	if (live)
 		--*live;
 	if (sy__unlikely(state->free_units + units == SY__SLOB_PAGE_UNITS)) {
@@ -280,8 +333,8 @@ static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, u
 	}
 	if (sy__unlikely(!state->free_units))
 		join_list(slob, page, at, bytes);
-	else
-		put(slob, page, at, units);
+	else if (sy__unlikely(!put(slob, page, at, units, before)))
+		units = 0;
 	state->free_units = (uint16_t)(state->free_units + units);
 	sy__unlock(&slob->lock);
 }
@@ -304,14 +357,14 @@ static SY__COLD void *pages_alloc(struct sy__slob_heap *slob, unsigned slot, siz
 	return object;
 }
 
-static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, const void *object, uint64_t *live)
 {
 	sy__lock(&slob->lock);
 	slob->heap.counters.slow_frees++;
 	if (live)
 		--*live;
 	sy__unlock(&slob->lock);
-	sy__large_free(&slob->heap, slot, page);
+	sy__large_free(&slob->heap, slot, page, object);
 }
 
 /* ---- kmalloc -------------------------------------------------------------------------------------------------- */
@@ -342,14 +395,33 @@ static uint32_t header_bytes(const void *object)
 	return *(const uint32_t *)(const void *)((const char *)object - HEADER);
 }
 
+/* Whether a header that makes sense is in front of an address, in the same page. */
+static inline bool has_header(const void *address)
+{
+	size_t distance = (uintptr_t)address & (SY_PAGE_SIZE - 1);
+
+	return distance && !(distance & (HEADER - 1)) && header_bytes(address) - 1u < SY_PAGE_SIZE - distance;
+}
+
+static SY__COLD void tell_no_header(struct sy__slob_heap *slob, struct sy_page *page, const void *object)
+{
+	uint32_t at = (uint32_t)((const sy__slob_unit_t *)object - sy__slob_page_units(slob, page));
+
+	sy__lock(&slob->lock);
+	tell_unused(slob, page, at, object);
+	sy__unlock(&slob->lock);
+}
+
 static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__page_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page)))
-		pages_free(sy__slob_of(heap), slot, page, NULL);
+	if (sy__unlikely(!sy__page_is_slab(page)))
+		pages_free(sy__slob_of(heap), slot, page, object, NULL);
+	else if (sy__unlikely(!has_header(object)))
+		tell_no_header(sy__slob_of(heap), page, object);
 	else
-		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
+		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, HEADER, NULL);
 }
 
 static size_t slob_usable_size(struct sy_heap *heap, const void *object)
@@ -450,7 +522,10 @@ static uint32_t find_least(const struct sy__slob_heap *slob, struct sy_page *pag
 	uint32_t least = sy__slob_best_fit(sy__slob_page_units(slob, page), state->first, &request->want, below, place, &seen);
 
 	state->may_have = seen.sizes;
-	if (least == SY__SLOB_NO_BLOCK) {
+	if (sy__unlikely(seen.damaged)) {
+		tell_damage(slob, page, seen.damaged - 1);
+		state->most[request->bound] = 0;
+	} else if (least == SY__SLOB_NO_BLOCK) {
 		refuse(state, request, seen.largest);
 	} else if (request->kind != SY__SLOB_OTHER) {
 		state->known_want = sy__slob_key(request->kind, request->want.units);
@@ -586,9 +661,9 @@ static void object_free(struct slob_cache *own, unsigned slot, void *object, uin
 	if (cache->destructor)
 		cache->destructor(object, cache->object_size);
 	if (sy__likely(cache->size < SY_PAGE_SIZE))
-		block_free(slob, slot, object, cache->size, live);
+		block_free(slob, slot, object, cache->size, 0, live);
 	else
-		pages_free(slob, slot, sy__page_of(&slob->heap, object), live);
+		pages_free(slob, slot, sy__page_of(&slob->heap, object), object, live);
 }
 
 static struct footer *footer_of(const struct sy_cache *cache, void *object)

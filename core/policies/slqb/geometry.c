@@ -75,6 +75,7 @@ static bool lay_out(struct sy__slqb_cache *slqb)
 	cache->size = geometry.size;
 	slqb->order = (uint8_t)geometry.order;
 	slqb->objects = (uint16_t)geometry.objects;
+	slqb->divider = sy__divider(cache->size);
 	if (cache->heap->tunables[SLQB_COLOUR]) {
 		slqb->colour_step = cache->align > SY_CACHE_LINE ? cache->align : SY_CACHE_LINE;
 		slqb->colour_range = geometry.wasted;

@@ -16,6 +16,7 @@
  * Emptying everything takes two rounds over the slots. After the first round all objects are in their slabs or with their
  * owners; the second round puts the latter into their slabs too.
  */
+#include "../../bug.h"
 #include "../../deferred.h"
 #include "../../this_slot.h"
 #include "../../backend/metadata.h"
@@ -24,6 +25,40 @@
 #define SCAVENGE_SENT 16u /* batches on a remote_free that its owner does not take over, until it is scavenged */
 
 /* ---- Between slabs and lists ---------------------------------------------------------------------------------- */
+
+void sy__slqb_lose(struct sy__slqb_cache *cache, struct sy__slqb_list *list, const void *object)
+{
+	list->freelist = NULL;
+	list->count = 0;
+	sy__bug(cache->cache.heap, SY_BUG_WRITE_AFTER_FREE, object);
+}
+
+/* Whatever is free in a slab of the list's partial ones is so no more. */
+static void lose_rest(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, struct sy__slqb_slab *slab)
+{
+	slab->freelist = NULL;
+	slab->out = cache->objects;
+	sy__list_remove(&slab->link);
+	list->partial_slabs--;
+}
+
+/* The list of free objects in a slab, of which so many must follow; NULL: the program has damaged it, and nothing of the slab is free any
+ * more. */
+static void *sound(const struct sy__slqb_cache *cache, struct sy__slqb_slab *slab, uint32_t count)
+{
+	const char *start = (const char *)sy__page_address(cache->cache.heap, sy__slqb_page(slab)) + slab->start;
+	size_t bytes = (size_t)cache->objects * cache->cache.size;
+	void *at = slab->freelist, *last = NULL;
+
+	for (; count && (size_t)((char *)at - start) < bytes && sy__divides(cache->divider, (size_t)((char *)at - start)); count--) {
+		last = at;
+		at = *sy__slqb_next(cache, at);
+	}
+	if (sy__likely(!count && !at))
+		return slab->freelist;
+	sy__bug(cache->cache.heap, count ? SY_BUG_WRITE_AFTER_FREE : SY_BUG_DOUBLE_FREE, count ? last : at);
+	return NULL;
+}
 
 /* Takes an object of the list's first partial slab; NULL: there is none. */
 void *sy__slqb_take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
@@ -35,6 +70,11 @@ void *sy__slqb_take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 		return NULL;
 	slab = sy__slqb_linked(list->partial.next);
 	object = slab->freelist;
+	if (sy__unlikely(!object || !sy__slqb_has(cache, sy__slqb_page(slab), object))) {
+		sy__bug(cache->cache.heap, SY_BUG_WRITE_AFTER_FREE, object);
+		lose_rest(cache, list, slab);
+		return NULL;
+	}
 	slab->freelist = *sy__slqb_next(cache, object);
 	if (++slab->out == cache->objects) {
 		sy__list_remove(&slab->link);
@@ -58,12 +98,9 @@ void *sy__slqb_take_slab(struct sy__slqb_cache *cache, struct sy__slqb_list *lis
 	rest = (uint32_t)cache->objects - slab->out;
 	if (!rest || rest > list->hiwater)
 		return object;
-	list->freelist = slab->freelist;
-	list->count = rest;
-	slab->freelist = NULL;
-	slab->out = cache->objects;
-	sy__list_remove(&slab->link);
-	list->partial_slabs--;
+	list->freelist = sound(cache, slab, rest);
+	list->count = list->freelist ? rest : 0;
+	lose_rest(cache, list, slab);
 	return object;
 }
 
@@ -80,6 +117,10 @@ void sy__slqb_adopt(struct sy__slqb_list *list, struct sy__slqb_slab *slab)
 static void put(struct sy__slqb_cache *cache, struct sy__slqb_list *list, struct sy__slqb_slab *slab, void *object,
                 struct sy_list *ended)
 {
+	if (sy__unlikely(!slab->out || slab->freelist == object)) {
+		sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, object);
+		return;
+	}
 	*sy__slqb_next(cache, object) = slab->freelist;
 	slab->freelist = object;
 	if (slab->out == cache->objects) {
@@ -194,8 +235,13 @@ void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, str
 {
 	for (; count && list->freelist; count--) {
 		void *object = list->freelist;
-		struct sy__slqb_slab *slab = sy__slqb_slab(sy__head_of(cache->cache.heap, object));
+		struct sy__slqb_slab *slab;
 
+		if (sy__unlikely(!sy__holds(cache->cache.heap, object) || !sy__slqb_has(cache, sy__head_of(cache->cache.heap, object), object))) {
+			sy__slqb_lose(cache, list, object);
+			return;
+		}
+		slab = sy__slqb_slab(sy__head_of(cache->cache.heap, object));
 		list->freelist = *sy__slqb_next(cache, object);
 		list->count--;
 		if (slab->list == list)

@@ -53,6 +53,7 @@
  *
  * More files: slabs.c (slabs, and moving objects), geometry.c (layout, thresholds), check.c.
  */
+#include "../../bug.h"
 #include "../../this_slot.h"
 #include "slqb.h"
 
@@ -63,7 +64,7 @@ typedef struct sy__slqb_list entry_own;
 
 /*
  * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 17, kmem_cache_free 31, kmalloc 27, kfree 40; no function is called. A free reads the node in the page
+ * kmem_cache_alloc 17, kmem_cache_free 33, kmalloc 27, kfree 42; no function is called. A free reads the node in the page
  * descriptor and counts down to the next slow call (push_this_slot). Filling and draining 10,000 objects takes 90 to 130 for each.
  */
 static inline bool pop(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, void **object)
@@ -83,10 +84,10 @@ static inline void push_first(const struct sy__slqb_cache *cache, struct sy__slq
 	list->count++;
 }
 
-/* A list that was never used has room for nothing. */
+/* A list that was never used has room for nothing. What is the first object already is left to free_slow, which tells. */
 static inline bool push(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
 {
-	if (sy__unlikely(own->count >= own->hiwater || sy__page_node(page) != own->node))
+	if (sy__unlikely(own->count >= own->hiwater || sy__page_node(page) != own->node || own->freelist == object))
 		return false;
 	push_first(cache, own, object);
 	return true;
@@ -128,7 +129,7 @@ static inline bool push_this_slot(const struct sy__slqb_cache *cache, struct sy_
 {
 	struct sy__slqb_slot *slot = sy__entry(own, struct sy__slqb_slot, list);
 
-	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || slot->fast_frees++ % SLOW_EACH == 0))
+	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || own->freelist == object || slot->fast_frees++ % SLOW_EACH == 0))
 		return false;
 	push_first(cache, own, object);
 	return true;
@@ -142,6 +143,16 @@ static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 static inline struct sy__slqb_cache *cache_in(struct sy_page *page)
 {
 	return sy__slqb_slab(page)->list->cache;
+}
+
+static inline bool is_start(const struct sy__slqb_cache *cache, struct sy_page *head, size_t distance)
+{
+	return sy__divides(cache->divider, distance - sy__slqb_slab(head)->start);
+}
+
+static inline bool is_second(const struct sy__slqb_cache *cache, const struct sy__slqb_list *own, const void *object)
+{
+	return own->freelist && *sy__slqb_next(cache, own->freelist) == object;
 }
 
 #include "../size_entries_this_slot.h"
@@ -159,6 +170,8 @@ static void *alloc_from_list(struct sy__slqb_cache *cache, struct sy__slqb_slot 
 {
 	void *object;
 
+	if (sy__unlikely(!list->freelist && list->count))
+		sy__slqb_lose(cache, list, NULL);
 	if (!list->freelist && __atomic_load_n(&list->remote_free_check, __ATOMIC_RELAXED)) {
 		sy__slqb_claim(cache, list);
 		if (list->count > list->hiwater)
@@ -299,7 +312,11 @@ static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void
 {
 	struct sy_page *page = sy__head_of(cache->cache.heap, object);
 
-	if (sy__page_node(page) == sy__slqb_slot(cache, slot)->list.node)
+	if (sy__unlikely(!sy__slqb_has(cache, page, object)))
+		sy__bug_free(cache->cache.heap, object);
+	else if (sy__unlikely(sy__slqb_slot(cache, slot)->list.freelist == object))
+		sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, object);
+	else if (sy__page_node(page) == sy__slqb_slot(cache, slot)->list.node)
 		free_to_list(cache, slot, object);
 	else
 		free_away(cache, slot, page, object);

@@ -4,6 +4,7 @@
 
 #include "../../kmalloc.h"
 #include "../../backend/slot_areas.h"
+#include "../../geometry.h"
 #include "../../list.h"
 #include "../../page_interface.h"
 #include "../../visits.h"
@@ -72,6 +73,7 @@ struct sy__slqb_cache {
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
+	uint64_t divider; /* of the size, see sy__divider */
 	bool rlist_mixed; /* an rlist may hold objects of several owners */
 	uint32_t hiwater, flushbatch, freebatch, remote_free_check; /* thresholds: objects */
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
@@ -102,6 +104,16 @@ static inline struct sy__slqb_heap *sy__slqb_heap(struct sy_heap *heap)
 static inline struct sy__slqb_slab *sy__slqb_slab(struct sy_page *page)
 {
 	return SY_SLAB_STATE(struct sy__slqb_slab, page);
+}
+
+/* Whether an object of the cache starts at any address, in the slab of this first page. */
+static inline bool sy__slqb_has(const struct sy__slqb_cache *cache, struct sy_page *head, const void *address)
+{
+	struct sy__slqb_slab *slab = sy__slqb_slab(head);
+	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head)) - slab->start;
+
+	return sy__page_is_slab(head) && slab->list->cache == cache && distance < (size_t)cache->objects * cache->cache.size &&
+	       sy__divides(cache->divider, distance);
 }
 
 static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)
@@ -140,6 +152,10 @@ static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *obj
 {
 	return (void **)(void *)((char *)object + cache->offset);
 }
+
+/* slabs.c: the first object of a list, or what follows one of its objects, is none, or the list has another length than counted. Nothing
+ * is on it from now on. */
+SY__COLD void sy__slqb_lose(struct sy__slqb_cache *, struct sy__slqb_list *, const void *object);
 
 /* slabs.c. Called by a list's owner. Slabs whose last object returns go to `ended`. */
 void *sy__slqb_take(struct sy__slqb_cache *, struct sy__slqb_list *);

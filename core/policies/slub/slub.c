@@ -67,6 +67,7 @@
  */
 #include "slub.h"
 
+#include "../../bug.h"
 #include "../../this_slot.h"
 
 typedef struct sy__slub_cache entry_cache;
@@ -83,6 +84,12 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 	return true;
 }
 
+/* As far as the slab's word tells. */
+static inline bool is_free_already(uint64_t word, const void *object)
+{
+	return !sy__word_in_use(word) || (uint32_t)word == (uint32_t)(uintptr_t)object;
+}
+
 /* Frees into a slab that is not the slot's active one, by the slab's word alone; false: the slab would move. */
 static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
 {
@@ -90,7 +97,7 @@ static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *hea
 	uint64_t old = sy__load64(&slab->word);
 
 	do {
-		if (sy__unlikely(!sy__word_stays(old, 1)))
+		if (sy__unlikely(!sy__word_stays(old, 1) || is_free_already(old, object)))
 			return false;
 		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
 	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__word_push(old, object, 1))));
@@ -98,9 +105,10 @@ static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *hea
 	return true;
 }
 
+/* What is first on the freelist already is left to free_slow, which tells. */
 static inline bool push_active(const struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
 {
-	if (sy__unlikely(!sy__slub_is_active(own, object)))
+	if (sy__unlikely(own->freelist == object))
 		return false;
 	*sy__node_next(&cache->base, object) = own->freelist;
 	own->freelist = object;
@@ -110,7 +118,9 @@ static inline bool push_active(const struct sy__slub_cache *cache, struct sy__sl
 static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
 {
 	(void)page;
-	return sy__likely(push_active(cache, own, object)) || push_foreign(cache, sy__node_head(&cache->base, object), object);
+	if (sy__likely(sy__slub_is_active(own, object)))
+		return push_active(cache, own, object);
+	return push_foreign(cache, sy__node_head(&cache->base, object), object);
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
@@ -151,7 +161,9 @@ static SY__OUT_OF_LINE bool push_foreign_this_slot(const struct sy__slub_cache *
 static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
 {
 	(void)page;
-	return sy__likely(push_active(cache, own, object)) || push_foreign_this_slot(cache, own, object);
+	if (sy__likely(sy__slub_is_active(own, object)))
+		return push_active(cache, own, object);
+	return push_foreign_this_slot(cache, own, object);
 }
 
 static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
@@ -164,12 +176,31 @@ static inline struct sy__slub_cache *cache_in(struct sy_page *page)
 	return sy__slub_cache_of(page);
 }
 
+static inline bool is_start(const struct sy__slub_cache *cache, const struct sy_page *head, size_t distance)
+{
+	(void)head;
+	return sy__divides(cache->base.divider, distance);
+}
+
+static inline bool is_second(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const void *object)
+{
+	return own->freelist && *sy__node_next(&cache->base, own->freelist) == object;
+}
+
 #include "../size_entries_this_slot.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
+/* The list of a slab's word that was taken; or NULL, if the program has damaged it: its objects are lost. */
+static void *taken(const struct sy__slub_cache *cache, struct sy_page *page, uint64_t word)
+{
+	void *list = sy__word_first(word, sy__page_address(cache->base.cache.heap, page)), *last;
+
+	return sy__node_list_is_sound(&cache->base, page, list, sy__word_objects(word) - sy__word_in_use(word), &last) ? list : NULL;
+}
+
 /* Takes over the freelist of the slot's active slab. If that is empty the slab is full, and belongs to nobody from now on. */
-static void *take_rest(struct sy__slub_slot *own)
+static void *take_rest(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__node_slab *slab = sy__node_slab(own->slab);
 	uint64_t old = sy__load64(&slab->word), new;
@@ -179,7 +210,7 @@ static void *take_rest(struct sy__slub_slot *own)
 		if (sy__word_full(old))
 			new &= ~SY__WORD_FROZEN;
 	} while (!sy__swap64(&slab->word, &old, new));
-	return sy__word_first(old, own->start);
+	return taken(cache, own->slab, old);
 }
 
 /* Allocates from the slot's active and partial slabs. In its local section. */
@@ -203,7 +234,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 			continue;
 		}
 		if (!own->freelist)
-			own->freelist = take_rest(own);
+			own->freelist = take_rest(cache, own);
 		if (pop(cache, own, &object))
 			return object;
 		sy__slub_forget(own);
@@ -220,7 +251,7 @@ static struct sy_page *first_partial(struct sy__node *node)
 	return sy__node_linked(link);
 }
 
-static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old = sy__load64(&slab->word);
@@ -228,7 +259,7 @@ static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	own->freelist = sy__word_first(old, own->start);
+	own->freelist = taken(cache, page, old);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
@@ -371,6 +402,11 @@ static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_p
 
 	sy__lock(&node->lock);
 	do {
+		if (sy__unlikely(is_free_already(old, object))) {
+			sy__unlock(&node->lock);
+			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
+			return;
+		}
 		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
 		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
@@ -390,8 +426,16 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
+	if (sy__unlikely(!sy__node_is_object(&cache->base, page, object))) {
+		sy__bug_free(heap, object);
+		return;
+	}
 	sy__slub_slot(cache, slot)->pushes = true;
 	do {
+		if (sy__unlikely(is_free_already(old, object) || sy__slub_slot(cache, slot)->freelist == object)) {
+			sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+			return;
+		}
 		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
 		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {

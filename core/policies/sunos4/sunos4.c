@@ -30,6 +30,8 @@
  */
 #include "sunos4.h"
 
+#include "../../bug.h"
+
 #define TRIES 8u
 
 enum tunable { FIT, CHUNK_ORDER, KEEP, TUNABLES };
@@ -149,6 +151,10 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 	uint64_t number = sy__tree_number(tree, block), end = number + (bytes >> SY__UNIT_SHIFT), below, above;
 
 	sy__tree_neighbours(tree, number, &below, &above);
+	if (sy__unlikely(above == number || below + sy__tree_units(tree, below) > number)) {
+		sy__bug(&general->heap, SY_BUG_DOUBLE_FREE, block);
+		return;
+	}
 	if (below >= chunk.first && below + sy__tree_units(tree, below) == number) {
 		absorb(tree, below);
 		sy__starts_clear(chunk.starts, (uint32_t)(number - chunk.first));
@@ -174,9 +180,32 @@ static inline size_t block_bytes(struct sy__general_heap *general, const void *b
 	return (size_t)(sy__starts_end(chunk.starts, unit, chunk.units) - unit) << SY__UNIT_SHIFT;
 }
 
+/* Nothing starts there: it is inside of a block, which may be free. */
+static SY__COLD void tell_unused(struct sy__sunos4_heap *sunos4, struct sy_page *page, const void *address)
+{
+	struct sy__tree *tree = &sunos4->trees[sy__page_node(page)];
+	uint64_t number = sy__tree_number(tree, address), below, above;
+
+	sy__tree_neighbours(tree, number, &below, &above);
+	sy__bug(&sunos4->general.heap, below + sy__tree_units(tree, below) > number ? SY_BUG_DOUBLE_FREE : SY_BUG_INTERIOR_FREE, address);
+}
+
 static inline struct sy_page *page_in(const struct sy_heap *heap, const void *object)
 {
 	return sy__head_of(heap, object);
+}
+
+/* A block in use neither overlaps a free one nor starts where the map says that none does. */
+static inline bool in_use(struct sy__general_heap *general, struct sy_page *page, const void *address)
+{
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
+	struct chunk chunk = chunk_of(sunos4, page);
+	uint64_t unit = sy__tree_number(&sunos4->trees[sy__page_node(page)], address) - chunk.first;
+
+	if (sy__likely(!((uintptr_t)address & (SY__UNIT - 1)) && sy__starts_at(chunk.starts, (uint32_t)unit)))
+		return true;
+	tell_unused(sunos4, page, address);
+	return false;
 }
 
 #include "../general_entries.h"
@@ -216,6 +245,7 @@ static void *add(struct sy__general_heap *general, struct sy_page *page, const s
 	struct chunk chunk = chunk_of(sunos4, page);
 	struct sy__tree_want units = in_units(want);
 
+	tree->last = tree->last > chunk.first + chunk.units ? tree->last : chunk.first + chunk.units;
 	sy__starts_set(chunk.starts, 0);
 	sy__tree_insert(tree, &tree->root, chunk.first, chunk.units);
 	return carve(sunos4, tree, sy__tree_find(tree, chunk.first), &units);
@@ -360,8 +390,10 @@ static bool sunos4_heap_init(struct sy_heap *heap)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(sy__general_of(heap));
 
-	for (unsigned node = 0; node < heap->nodes; node++)
+	for (unsigned node = 0; node < heap->nodes; node++) {
+		sunos4->trees[node].heap = heap;
 		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
+	}
 	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
 	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
 	heap->never_reclaims = heap->tunables[KEEP];

@@ -37,6 +37,7 @@
 #ifndef SY_SUNOS4_TREE_H
 #define SY_SUNOS4_TREE_H
 
+#include "../../bug.h"
 #include "../starts.h"
 
 #define SY__TREE_SIZE_BITS 10 /* in each word */
@@ -52,6 +53,8 @@ struct sy__tree {
 	uint64_t root;   /* link */
 	uint64_t blocks; /* in the tree */
 	uint64_t units;  /* in all of them */
+	uint64_t last;   /* no block has had a larger number */
+	struct sy_heap *heap;
 };
 
 /* A request, in units. */
@@ -73,6 +76,22 @@ static inline struct sy__tree_node *sy__tree_node(const struct sy__tree *tree, u
 static inline uint64_t sy__tree_at(const uint64_t *link)
 {
 	return *link >> SY__TREE_SIZE_BITS;
+}
+
+/* The program has overwritten a link: it names no block from now on. */
+static SY__COLD uint64_t sy__tree_lose(const struct sy__tree *tree, uint64_t *link)
+{
+	*link &= SY__TREE_SIZE_MASK;
+	sy__bug(tree->heap, SY_BUG_WRITE_AFTER_FREE, link);
+	return 0;
+}
+
+/* The same in a tree that a program may have written to: to a block that may be there. */
+static inline uint64_t sy__tree_to(const struct sy__tree *tree, uint64_t *link)
+{
+	uint64_t number = sy__tree_at(link);
+
+	return sy__likely(number <= tree->last) ? number : sy__tree_lose(tree, link);
 }
 
 static inline void sy__tree_set(uint64_t *link, uint64_t number)
@@ -124,7 +143,7 @@ static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64
 
 	tree->blocks++;
 	tree->units += units;
-	while ((at = sy__tree_at(link)) && sy__tree_above(at, sy__tree_units(tree, at), number, units))
+	while ((at = sy__tree_to(tree, link)) && sy__tree_above(at, sy__tree_units(tree, at), number, units))
 		link = number < at ? &sy__tree_node(tree, at)->left : &sy__tree_node(tree, at)->right;
 	sy__tree_set(link, number);
 	node->left = units >> SY__TREE_SIZE_BITS;
@@ -135,11 +154,11 @@ static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64
 		if (at < number) {
 			sy__tree_set(left, at);
 			left = &other->right;
-			at = sy__tree_at(left);
+			at = sy__tree_to(tree, left);
 		} else {
 			sy__tree_set(right, at);
 			right = &other->left;
-			at = sy__tree_at(right);
+			at = sy__tree_to(tree, right);
 		}
 	}
 	sy__tree_set(left, 0);
@@ -149,9 +168,9 @@ static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64
 /* Takes the block that a link names out of the tree; the link then names its successor. */
 static inline void sy__tree_remove(struct sy__tree *tree, uint64_t *link)
 {
-	uint64_t number = sy__tree_at(link);
+	uint64_t number = sy__tree_to(tree, link);
 	struct sy__tree_node *node = sy__tree_node(tree, number);
-	uint64_t left = sy__tree_at(&node->left), right = sy__tree_at(&node->right);
+	uint64_t left = sy__tree_to(tree, &node->left), right = sy__tree_to(tree, &node->right);
 
 	tree->blocks--;
 	tree->units -= sy__tree_units(tree, number);
@@ -159,11 +178,11 @@ static inline void sy__tree_remove(struct sy__tree *tree, uint64_t *link)
 		if (sy__tree_above(left, sy__tree_units(tree, left), right, sy__tree_units(tree, right))) {
 			sy__tree_set(link, left);
 			link = &sy__tree_node(tree, left)->right;
-			left = sy__tree_at(link);
+			left = sy__tree_to(tree, link);
 		} else {
 			sy__tree_set(link, right);
 			link = &sy__tree_node(tree, right)->left;
-			right = sy__tree_at(link);
+			right = sy__tree_to(tree, link);
 		}
 	}
 	sy__tree_set(link, left ? left : right);
@@ -176,7 +195,7 @@ static inline uint64_t *sy__tree_find(struct sy__tree *tree, uint64_t number)
 {
 	uint64_t *link = &tree->root, at;
 
-	while ((at = sy__tree_at(link)) && at != number)
+	while ((at = sy__tree_to(tree, link)) && at != number)
 		link = number < at ? &sy__tree_node(tree, at)->left : &sy__tree_node(tree, at)->right;
 	return at ? link : NULL;
 }
@@ -188,14 +207,14 @@ static inline void sy__tree_neighbours(const struct sy__tree *tree, uint64_t num
 
 	*below = *above = 0;
 	while (at) {
-		const struct sy__tree_node *node = sy__tree_node(tree, at);
+		struct sy__tree_node *node = sy__tree_node(tree, at);
 
 		if (at < number) {
 			*below = at;
-			at = sy__tree_at(&node->right);
+			at = sy__tree_to(tree, &node->right);
 		} else {
 			*above = at;
-			at = sy__tree_at(&node->left);
+			at = sy__tree_to(tree, &node->left);
 		}
 	}
 }
@@ -205,7 +224,7 @@ static inline uint64_t *sy__tree_leftmost(struct sy__tree *tree, uint32_t units,
 {
 	uint64_t *link = &tree->root, *found = NULL, at;
 
-	while ((at = sy__tree_at(link)) && sy__tree_units(tree, at) >= units) {
+	while ((at = sy__tree_to(tree, link)) && sy__tree_units(tree, at) >= units) {
 		if (at > after) {
 			found = link;
 			link = &sy__tree_node(tree, at)->left;
@@ -221,10 +240,10 @@ static inline uint64_t *sy__tree_better(struct sy__tree *tree, const struct sy__
 {
 	uint64_t *link = &tree->root, *found = NULL, at;
 
-	while ((at = sy__tree_at(link)) && sy__tree_units(tree, at) >= want->units) {
+	while ((at = sy__tree_to(tree, link)) && sy__tree_units(tree, at) >= want->units) {
 		struct sy__tree_node *node = sy__tree_node(tree, at);
-		uint32_t left = sy__tree_units(tree, sy__tree_at(&node->left));
-		uint32_t right = sy__tree_units(tree, sy__tree_at(&node->right));
+		uint32_t left = sy__tree_units(tree, sy__tree_to(tree, &node->left));
+		uint32_t right = sy__tree_units(tree, sy__tree_to(tree, &node->right));
 
 		if (sy__tree_fits(tree, at, want))
 			found = link;

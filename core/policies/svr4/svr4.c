@@ -34,9 +34,12 @@
  *
  * Caches, memory nodes and locks: general.c.
  */
+#include "../../bug.h"
 #include "svr4.h"
 
 #include "../../backend/metadata.h"
+
+#define RECENT 16u /* locally free blocks that a second free is told of */
 
 enum tunable { POOL_ORDER, TUNABLES };
 
@@ -100,12 +103,37 @@ static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsign
  * a block is or becomes locally free, only its list is touched and no function is called.
  */
 
+/* Whether a link of a free block leads to one of its class, or to the head of a list. */
+static inline bool leads_on(const struct sy__svr4_heap *svr4, const struct sy__svr4_class *class, const struct sy_list *link)
+{
+	return (sy__likely(sy__holds(&svr4->general.heap, link)) && sy__likely(!((uintptr_t)link & (SY__UNIT - 1)))) || link == &class->local ||
+	       link == &class->global;
+}
+
+/* Whether a block is between two others that lead to it, as free ones are. */
+static inline bool is_linked(const struct sy__svr4_heap *svr4, const struct sy__svr4_class *class, const struct sy_list *block)
+{
+	return leads_on(svr4, class, block->next) && leads_on(svr4, class, block->prev) && block->next->prev == block && block->prev->next == block;
+}
+
+/* The program has overwritten the links of a free block: its list ends here, and what was on it is lost. */
+static SY__COLD void lose_list(struct sy__svr4_heap *svr4, struct sy_list *list, uint64_t *count, const void *block)
+{
+	sy__list_init(list);
+	*count = 0;
+	sy__bug(&svr4->general.heap, SY_BUG_WRITE_AFTER_FREE, block);
+}
+
 /* Takes a free block off its list; NULL: the class has none. */
 static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class *class)
 {
 	struct sy_list *block = class->local.next;
 
 	if (sy__likely(block != &class->local)) {
+		if (sy__unlikely(!is_linked(svr4, class, block))) {
+			lose_list(svr4, &class->local, &class->locally, block);
+			return NULL;
+		}
 		sy__list_remove(block);
 		class->locally--;
 		return block;
@@ -113,6 +141,10 @@ static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class 
 	block = class->global.next;
 	if (block == &class->global)
 		return NULL;
+	if (sy__unlikely(!is_linked(svr4, class, block))) {
+		lose_list(svr4, &class->global, &class->globally, block);
+		return NULL;
+	}
 
 	struct place place = place_of(svr4, block);
 
@@ -163,6 +195,48 @@ static inline size_t block_bytes(struct sy__general_heap *general, const void *b
 	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
 }
 
+/* Nothing in use starts there: it is free, or inside of a block, which may be free. */
+static SY__COLD void tell_unused(struct sy__svr4_heap *svr4, const struct place *place, const void *address)
+{
+	uint32_t unit = place->unit;
+
+	while (unit && !sy__starts_at(place->starts, unit))
+		unit--;
+	sy__bug(&svr4->general.heap, sy__starts_at(place->global, unit) || unit == place->unit ? SY_BUG_DOUBLE_FREE : SY_BUG_INTERIOR_FREE, address);
+}
+
+/* Whether a block is among those that became locally free last. A program's objects may be linked in the same way, so its neighbours
+ * alone do not tell. */
+static SY__COLD bool is_recent(const struct sy__svr4_class *class, const struct sy_list *block)
+{
+	const struct sy_list *at = class->local.next;
+
+	for (unsigned i = 0; i < RECENT && at != &class->local; i++, at = at->next)
+		if (at == block)
+			return true;
+	return false;
+}
+
+/* The maps tell, but of locally free blocks. */
+static inline bool in_use(struct sy__general_heap *general, struct sy_page *page, void *address)
+{
+	struct sy__svr4_heap *svr4 = svr4_of(general);
+	struct place place = place_of(svr4, address);
+	struct sy__svr4_class *class;
+
+	if (sy__unlikely((uintptr_t)address & (SY__UNIT - 1))) {
+		sy__bug(&general->heap, SY_BUG_INTERIOR_FREE, address);
+		return false;
+	}
+	if (sy__likely(sy__starts_at(place.starts, place.unit) && !sy__starts_at(place.global, place.unit))) {
+		class = sy__svr4_class_of(svr4, sy__page_node(page), (uint32_t)block_bytes(general, address));
+		if (sy__likely(!is_linked(svr4, class, address)) || !is_recent(class, address))
+			return true;
+	}
+	tell_unused(svr4, &place, address);
+	return false;
+}
+
 static inline struct sy_page *page_in(const struct sy_heap *heap, const void *object)
 {
 	return sy__head_of(heap, object);
@@ -204,13 +278,25 @@ static bool is_global(const struct place *place, uint32_t unit, uint32_t units)
 	return sy__starts_at(place->global, unit) && sy__starts_end(place->starts, unit, place->units) == unit + units;
 }
 
+/* Whether a globally free buddy can be taken off its list. */
+static bool buddy_is_sound(struct sy__svr4_heap *svr4, struct sy__svr4_class *class, const struct place *place, uint32_t unit)
+{
+	const struct sy_list *buddy = (const struct sy_list *)(const void *)(place->memory + ((size_t)unit << SY__UNIT_SHIFT));
+
+	if (sy__likely(is_linked(svr4, class, buddy)))
+		return true;
+	lose_list(svr4, &class->global, &class->globally, buddy);
+	return false;
+}
+
 /* Makes a block that is on no list globally free: joins it with its buddy while that is globally free. Returns pages given back. */
 static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct place place, unsigned at)
 {
 	struct sy__svr4_class *classes = svr4->classes[sy__page_node(place.pool)];
 	uint64_t pages = (uint64_t)1 << sy__page_order(place.pool);
 
-	while (class_units(at) < place.units && is_global(&place, place.unit ^ class_units(at), class_units(at))) {
+	while (class_units(at) < place.units && is_global(&place, place.unit ^ class_units(at), class_units(at)) &&
+	       buddy_is_sound(svr4, &classes[at], &place, place.unit ^ class_units(at))) {
 		remove_global(&classes[at], &place, place.unit ^ class_units(at));
 		sy__starts_clear(place.starts, place.unit | class_units(at));
 		place.unit &= ~class_units(at);
@@ -231,6 +317,10 @@ static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, 
 {
 	struct sy_list *oldest = class->local.prev;
 
+	if (sy__unlikely(!is_linked(svr4, class, oldest))) {
+		lose_list(svr4, &class->local, &class->locally, oldest);
+		return 0;
+	}
 	sy__list_remove(oldest);
 	class->locally--;
 	return free_globally(svr4, slot, place_of(svr4, oldest), at);

@@ -15,6 +15,7 @@
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
+SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
@@ -35,6 +36,10 @@ static inline void sy__yard_put_this_slot(void *object)
 {
 	struct sy__yard_slot *own = sy__call_from();
 
+	if (sy__unlikely(own->freelist == object)) {
+		sy__yard_freed_again(object);
+		return;
+	}
 	*sy__yard_link_at(object, 0) = own->freelist;
 	own->freelist = object;
 	sy__call_end();
@@ -74,7 +79,7 @@ static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
 
-	if (sy__likely(sy__page_map_index(map, object) < map->pages)) {
+	if (sy__likely(sy__page_map_index(map, object) < SY__READ_AT_ONCE(map->end))) {
 		sy__yard_kfree_other(object, heap);
 		return;
 	}
@@ -90,7 +95,7 @@ static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap 
 	size_t at = sy__page_map_index(map, object);
 	struct sy_page *page;
 
-	if (sy__unlikely(at >= map->pages))
+	if (sy__unlikely(at >= SY__READ_AT_ONCE(map->end)))
 		return 0;
 	page = sy__page_map_at(map, at);
 	return sy__likely(sy__page_is_slab(page)) ? sy__node_slab(page)->cache->object_size : 0;
@@ -98,12 +103,12 @@ static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap 
 
 /* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait
  * for what they stored themselves anyway. */
-static inline void sy__yard_free_this_slot(void *object, struct sy_heap *heap)
+static inline void sy__yard_free_this_slot(void *object, struct sy_heap *const *heap)
 {
 	if (sy__unlikely(sy__call_begin_with(object)))
 		sy__yard_put_this_slot(object);
 	else
-		sy__yard_free_other(object, heap);
+		sy__yard_free_other(object, *heap);
 }
 
 #endif

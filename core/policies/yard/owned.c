@@ -19,10 +19,12 @@
  * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and where all memory is
  * on one node.
  */
+#include "../../bug.h"
 #include "../../this_slot.h"
 #include "yard.h"
 
 #define CARVED_AHEAD 8u
+#define LAST_FREES 4u /* looked at when a slab becomes empty */
 
 /* ---- Waiting and empty slabs --------------------------------------------------------------------------------------- */
 
@@ -57,11 +59,34 @@ static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 		own->last = local->prev;
 }
 
+/* Whether the objects that came last on a slab's local list are such, and none of them came twice. All of them would be too many. */
+static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_page *page)
+{
+	void *first = sy__yard_slab(page)->base.local.freelist, *at = first;
+
+	for (uint32_t i = 0; at && i < LAST_FREES; i++, at = *sy__node_next(&cache->base, at)) {
+		if (sy__unlikely(!sy__node_is_object(&cache->base, page, at))) {
+			sy__bug_free(cache->base.cache.heap, at);
+			return false;
+		}
+		if (sy__unlikely(i && at == first)) {
+			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, at);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* An owned slab has no object in use any more. The active one stays; the caller gives back what is too many of the others. */
 void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	if (page == own->slab)
 		return;
+	if (sy__unlikely(!last_frees_are_sound(cache, page))) {
+		sy__yard_slab(page)->base.local.freelist = NULL;
+		sy__yard_slab(page)->local_objects = 0;
+		return;
+	}
 	take_out(cache, own, page);
 	sy__yard_slab(page)->base.local.next = own->empty;
 	own->empty = sy__yard_number(cache, page);
@@ -108,6 +133,8 @@ static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	own->uncarved = (uint16_t)(own->uncarved - objects);
 	for (; --objects; at += size)
 		*sy__yard_link_at(at, offset) = at + size;
+	if (!own->freelist)
+		own->bottom = (uint32_t)(uintptr_t)at;
 	*sy__yard_link_at(at, offset) = own->freelist;
 	own->freelist = first;
 }
@@ -139,6 +166,7 @@ void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
+	own->bottom = 0;
 	own->uncarved = 0;
 }
 
@@ -156,6 +184,19 @@ static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slo
 	return false;
 }
 
+/* Fills the freelist, which is empty, with a list of so many objects of the active slab. False: the program has damaged it, and its
+ * objects are lost. */
+bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *list, uint32_t count)
+{
+	void *last;
+
+	if (sy__unlikely(!sy__node_list_is_sound(&cache->base, own->slab, list, count, &last)))
+		return false;
+	own->freelist = list;
+	own->bottom = (uint32_t)(uintptr_t)last;
+	return true;
+}
+
 /* What others pushed, or what was never carved. False: there is neither, and the slab is full. */
 static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
@@ -164,10 +205,13 @@ static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, s
 
 	for (;;) {
 		if (sy__unlikely(!sy__word_full(old))) {
-			if (!sy__swap64(&slab->base.word, &old, sy__word_take(old)))
-				continue;
-			own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, own->slab));
-			return true;
+			uint32_t count = sy__word_objects(old) - sy__word_in_use(old);
+
+			if (sy__swap64(&slab->base.word, &old, sy__word_take(old)) &&
+			    sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, own->slab)), count))
+				return true;
+			old = sy__load64(&slab->base.word);
+			continue;
 		}
 		if (own->uncarved) {
 			carve_some(cache, own);
@@ -182,13 +226,12 @@ static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, s
 static inline bool fill_from_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
+	void *list = slab->base.local.freelist;
+	uint32_t count = slab->local_objects;
 
-	own->freelist = slab->base.local.freelist;
-	if (sy__unlikely(!own->freelist))
-		return more_of_active(cache, own);
 	slab->base.local.freelist = NULL;
 	slab->local_objects = 0;
-	return true;
+	return (sy__likely(list) && sy__likely(sy__yard_fill(cache, own, list, count))) || more_of_active(cache, own);
 }
 
 /* A slab of the slot's becomes its active one. If it was an empty one and all is in the local list, as if new. */

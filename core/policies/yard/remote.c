@@ -16,6 +16,7 @@
  * Where home is. A slab that a slot owns, or that is partial and will not be empty, takes a row by an exchange alone. A full one
  * becomes partial, and one that will be empty may end, under its node's lock. One that the slot has filled itself it takes back.
  */
+#include "../../bug.h"
 #include "../../this_slot.h"
 #include "yard.h"
 
@@ -28,18 +29,44 @@ struct row {
 	uint32_t count;
 };
 
-static inline struct row cut_row(const struct sy__yard_cache *cache, void **list)
+/* The next row of a list of at most so many objects, if what comes next is in a slab of the cache; else false. Whether objects start
+ * where the list says is seen when somebody takes the slab's list (owned.c). */
+static inline bool cut_row(const struct sy__yard_cache *cache, void **list, uint32_t *most, size_t known, struct row *row)
 {
 	void *at = *list;
-	struct row row = { sy__node_head(&cache->base, at), at, at, 1 };
-	uintptr_t start = (uintptr_t)sy__page_address(cache->base.cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
+	struct sy_page *page;
+	uintptr_t start, bytes;
 
-	while ((at = *sy__node_next(&cache->base, at)) && (uintptr_t)at - start < bytes) {
-		row.last = at;
-		row.count++;
-	}
+	if (sy__unlikely(!sy__holds_near(cache->base.memory, known, at)))
+		return false;
+	page = sy__node_head(&cache->base, at);
+	if (sy__unlikely(sy__node_slab(page)->cache != &cache->base.cache || !*most))
+		return false;
+	start = (uintptr_t)sy__page_address(cache->base.cache.heap, page);
+	bytes = SY_PAGE_SIZE << sy__page_order(page);
+	*row = (struct row){ page, at, at, 0 };
+	do {
+		row->last = at;
+		row->count++;
+		at = *sy__node_next(&cache->base, at);
+	} while ((uintptr_t)at - start < bytes && row->count < *most);
+	*most -= row->count;
 	*list = at;
-	return row;
+	return true;
+}
+
+/* What the program has done that a list leads to such an address, or has more objects than were freed: behind `last`, if not at
+ * once. */
+static SY__COLD void tell(const struct sy__yard_cache *cache, const void *at, const void *last, uint32_t most)
+{
+	struct sy_heap *heap = cache->base.cache.heap;
+
+	if (!most)
+		sy__bug(heap, SY_BUG_DOUBLE_FREE, at);
+	else if (last && !sy__pages_find(heap, at))
+		sy__bug(heap, SY_BUG_WRITE_AFTER_FREE, last);
+	else
+		sy__bug_free(heap, at);
 }
 
 /* A push that may change the slab's place; pages that went back. */
@@ -52,6 +79,11 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 
 	sy__lock(&node->lock);
 	do {
+		if (sy__unlikely(sy__word_in_use(old) < row->count)) {
+			sy__unlock(&node->lock);
+			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, row->first);
+			return 0;
+		}
 		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
 		new = sy__word_push(old, row->first, row->count);
 	} while (!sy__swap64(&slab->base.word, &old, new));
@@ -95,12 +127,17 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	void *list = own->remote;
+	uint32_t most = cache->remote_limit + 1u;
+	size_t known = sy__known_pages(cache->base.cache.heap);
+	struct row row = { NULL, NULL, NULL, 0 };
 	uint64_t pages = 0;
 
 	own->remote = NULL;
 	while (list) {
-		struct row row = cut_row(cache, &list);
-
+		if (sy__unlikely(!cut_row(cache, &list, &most, known, &row))) {
+			tell(cache, list, row.last, most);
+			break;
+		}
 		pages += send_home(cache, slot, own, &row);
 	}
 	return pages;
@@ -118,16 +155,29 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 	sy__yard_push_remote(own, object, cache->base.offset);
 }
 
+/* As far as a look at the lists' first objects tells, and the number of those in use. */
+static bool is_free_already(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page, const void *object)
+{
+	return own->freelist == object || own->remote == object || !sy__word_in_use(sy__node_word(page)) ||
+	       sy__node_freelist(&cache->base, page) == object;
+}
+
 /* Any free that the fast path does not serve. */
 void sy__yard_free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
 {
 	struct sy_heap *heap = cache->base.cache.heap;
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	struct sy_page *page = sy__node_head(&cache->base, object);
+	struct sy_page *page = sy__pages_find(heap, object);
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
+	if (sy__unlikely(!page || !sy__node_is_object(&cache->base, page, object))) {
+		sy__bug_free(heap, object);
+		return;
+	}
 	sy__local_begin(slot);
-	if (!sy__yard_put_own(cache, own, page, object, object, 1))
+	if (sy__unlikely(is_free_already(cache, own, page, object)))
+		sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+	else if (!sy__yard_put_own(cache, own, page, object, object, 1))
 		gather(cache, slot, own, object);
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
 	sy__local_end(slot);

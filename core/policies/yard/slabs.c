@@ -133,6 +133,7 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	slab->local_objects = (uint16_t)free;
 	own->slab = NULL;
 	own->freelist = NULL;
+	own->bottom = 0;
 	own->uncarved = 0;
 	return give_up(cache, slot, page);
 }

@@ -6,9 +6,9 @@
  *
  *   kmem_cache_alloc 17   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
  *                         object that was, and where from (2), SY_ZERO? (2), jump and return (3, with a move)
- *   kmem_cache_free  12   begin and end (3), the object handed out last? (3), where from (1), the push (3), jump and
- *                         return (2)
- *   kmalloc 24, kfree 15  as these, with the class of the size in place of the cache, flags, and NULL
+ *   kmem_cache_free  13   begin and end (3), the object handed out last? (2), where from (1), was it freed just now? (2), the
+ *                         push (3), jump and return (2)
+ *   kmalloc 24, kfree 16  as these, with the class of the size in place of the cache, flags, and NULL
  *
  * Nothing but the slot's own line, the object and the thread's own words is written. Which object was handed out last is the
  * thread's to know, with the slot that it came from (sy__call_note): so neither its page's slab nor its cache is looked up when it
@@ -24,9 +24,32 @@
  * it takes no fast path, and nothing is ever written to it.
  */
 #include "../../backend/run_cache.h"
+#include "../../bug.h"
 #include "fast.h"
 
 /* ---- Allocating ------------------------------------------------------------------------------------------------------- */
+
+/* What was last on a freelist is the last one that is handed out of it. If that is another one, the program has put its link onto
+ * another list, by freeing it again in another way than the first time, or has overwritten it. The slot gives up what it has at
+ * hand, so that no object is handed out twice. */
+static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, const void *object)
+{
+	struct sy_page *page = sy__node_head(&cache->base, object);
+	uint32_t most = sy__node_objects(page);
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_slab(page)->base.local.freelist, most, object) ||
+	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
+
+	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
+}
+
+static inline void check_bottom(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
+{
+	const void *noted = sy__call_noted(own);
+
+	if (sy__unlikely(own->bottom && noted && own->bottom != (uint32_t)(uintptr_t)noted))
+		freelist_ended_early(cache, noted);
+	own->bottom = 0;
+}
 
 /* The first object of what the slot has, in a call that ends; or NULL: a slow call must follow. Nothing is noted of a remote object,
  * as nothing keeps its slab. Were it noted, and the client gave it away, another thread could free it, end the slab, and have an
@@ -39,6 +62,7 @@ static inline void *refilled(struct sy__yard_slot *own)
 
 	if (sy__unlikely(!cache || sy__tick_is_due()))
 		return NULL;
+	check_bottom(cache, own);
 	if (sy__yard_remote_serves(cache, own))
 		object = sy__yard_pop_remote(cache, own);
 	else
@@ -187,7 +211,7 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 static SY__OUT_OF_LINE void kfree_large_this_slot(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
 	if (sy__likely(sy__page_is_large(page) && slot_offset != SY__DUMMY_OFFSET &&
-	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page)))
+	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
 		sy__call_end();
 	else
 		sy__this_slot_kfree(object, heap);
@@ -213,10 +237,19 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		free_slow_this_slot(cache, object);
 }
 
+SY__COLD void sy__yard_freed_again(void *object)
+{
+	const struct sy__yard_slot *own = sy__call_from();
+	struct sy_heap *heap = own->cache->base.cache.heap;
+
+	sy__call_end();
+	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+}
+
 static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		sy__yard_kfree_other(object, heap);
+		sy__yard_free_other(object, heap);
 	else
 		sy__yard_put_this_slot(object);
 }
@@ -224,7 +257,7 @@ static void kfree_this_slot(void *object, struct sy_heap *heap)
 /* Out of line, where the heap is looked up. */
 static SY__OUT_OF_LINE void free_other_this_slot(struct sy_cache *cache, void *object)
 {
-	sy__yard_kfree_other(object, cache->heap);
+	sy__yard_free_other(object, cache->heap);
 }
 
 static void free_this_slot(struct sy_cache *cache, void *object)
@@ -237,7 +270,7 @@ static void free_this_slot(struct sy_cache *cache, void *object)
 
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
-	sy__yard_free_this_slot(object, heap);
+	sy__yard_free_this_slot(object, &heap);
 }
 
 /* ---- Entries ---------------------------------------------------------------------------------------------------------- */

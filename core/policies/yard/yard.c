@@ -72,8 +72,11 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	uint32_t owner, mark;
 
 	if (sy__likely(own->slab == head)) {
+		if (sy__unlikely(own->freelist == object))
+			return false;
 		*sy__node_next(&cache->base, object) = own->freelist;
 		own->freelist = object;
+		own->bottom = 0;
 		return true;
 	}
 	owner = sy__yard_owner(sy__yard_slab(head));
@@ -166,7 +169,7 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	slab->base.local = (struct sy__node_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
-	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
+	sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)), sy__word_objects(old) - sy__word_in_use(old));
 }
 
 /* Of so many nodes, in turn from that one's number on, as no distances are known here. Whether one has any is asked before its lock

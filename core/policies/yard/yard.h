@@ -46,6 +46,7 @@ struct sy__yard_slot {
 	uint16_t uncarved;            /* objects at the end of the active slab that are on no list yet */
 	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
 	int16_t node;                 /* of the active slab */
+	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
 };
 _Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
 
@@ -239,6 +240,7 @@ void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, stru
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
+bool sy__yard_fill(const struct sy__yard_cache *, struct sy__yard_slot *, void *list, uint32_t count);
 bool sy__yard_put_own(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 
 /* remote.c: frees that are not the fast path's; the slot's remote objects go home. Pages that went back. */

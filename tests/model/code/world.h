@@ -31,6 +31,14 @@ struct setting {
 	int64_t value;
 };
 
+/* The models' programs have no bugs. */
+static inline void world_bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
+{
+	(void)heap;
+	(void)address;
+	model_wrong(sy_bug_name(kind));
+}
+
 /* The heap has threads, or slots that are driven. Settings end with a NULL. */
 static inline void world_open(const struct sy_policy *policy, bool threads, const struct setting *settings)
 {
@@ -54,6 +62,7 @@ static inline void world_open(const struct sy_policy *policy, bool threads, cons
 		world.cache = sy_cache_create(world.heap, &cache);
 	if (!world.cache)
 		model_wrong("there is no heap");
+	world.heap->on_bug = world_bug;
 }
 
 static inline uint8_t *world_live(const void *object)

@@ -1,0 +1,42 @@
+/* What stands in front of an object that is a mapping of its own, and which addresses are such objects. See mapping_check.c. */
+#ifndef SLABYARD_MALLOC_MAPPING_HEADER_H
+#define SLABYARD_MALLOC_MAPPING_HEADER_H
+
+#include "mapping_cache.h"
+#include "parts.h"
+
+#include <stdint.h>
+
+struct mapping_header {
+	_Alignas(64) uint64_t mark; /* sy__mapping_mark while the object is in use, and sy__mapping_end_mark once it is freed */
+	char *start;  /* of the mapping */
+	size_t bytes; /* of the mapping */
+	size_t used;  /* of them: the object's, and what is before it */
+	struct mapping_joints joints;
+};
+_Static_assert(sizeof(struct mapping_header) == 64, "a cache line");
+
+/* By the address of the header, so that a copy is none. */
+static inline uint64_t sy__mapping_mark(const void *header)
+{
+	return 0x736c616279617264u ^ (uintptr_t)header; /* "slabyard" */
+}
+
+static inline uint64_t sy__mapping_end_mark(const void *header)
+{
+	return ~sy__mapping_mark(header);
+}
+
+/* Of an object in use. */
+static inline struct mapping_header *sy__mapping_header(const void *object)
+{
+	return (struct mapping_header *)((uintptr_t)object - sizeof(struct mapping_header));
+}
+
+/* Of any address; of one that is no object in use, it ends the program with a report. */
+struct mapping_header *sy__mapping_header_checked(const void *address);
+
+/* The object ends, whose header may be read no more soon. */
+void sy__mapping_note_end(const void *object);
+
+#endif
