@@ -408,7 +408,7 @@ void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 	struct sy_heap *heap = cache->heap;
 
 	*counts = (struct sy_cache_counts){ 0 };
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return;
 	cache->policy->counts(cache, counts);
 	sy__slots_resume(heap);
@@ -421,7 +421,7 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	struct sy_heap *heap = cache->heap;
 	uint64_t pages = 0;
 
-	if (!cache->policy->shrink || !sy__slots_stop(heap))
+	if (!cache->policy->shrink || !sy__slots_stop_soon(heap))
 		return 0;
 	pages = cache->policy->shrink(cache);
 	sy__slots_resume(heap);
@@ -493,7 +493,7 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return 0;
 	pages = give(heap, heap->policy->shrink);
 	sy__slots_resume(heap);
@@ -512,7 +512,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return 0;
 	shrink_past_grace(heap);
 	sy__metadata_trim(heap);

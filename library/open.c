@@ -14,6 +14,8 @@
 #include "bug_report.h"
 #include "wait.h"
 
+#include "core/platform/system_call.h"
+
 #include <stdio.h>
 #include <sys/sysinfo.h>
 
@@ -41,7 +43,7 @@ static struct sy_heap *refuse(const char **error, const char *why)
 static size_t machine_memory(void)
 {
 	struct sysinfo info;
-	uint64_t bytes = sysinfo(&info) ? 0 : (uint64_t)info.totalram * info.mem_unit;
+	uint64_t bytes = sy__system(SYS_sysinfo, sy__system_word(&info), 0, 0, 0) ? 0 : (uint64_t)info.totalram * info.mem_unit;
 
 	return bytes && bytes < SIZE_MAX / 8 ? (size_t)bytes : SIZE_MAX / 16;
 }

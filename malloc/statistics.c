@@ -74,7 +74,7 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 {
 	*figures = (struct figures){ 0 };
 	sy__mapping_count(&figures->mappings);
-	if (heap && sy__slots_stop(heap)) {
+	if (heap && sy__slots_stop_soon(heap)) {
 		count_objects(heap, figures);
 		sy__slots_resume(heap);
 	}
