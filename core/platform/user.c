@@ -1,5 +1,5 @@
 /*
- * State and system calls behind platform/user.h: time and locks. Memory is in source.c, slots in threads.c.
+ * State and system calls behind platform/user.h: locks. Memory is in source.c, slots in threads.c, the clock in clock.c.
  *
  * Only the files of this folder, among the core's, include headers of the operating system.
  */
@@ -9,9 +9,8 @@
 #include "../platform.h"
 #include "system_call.h"
 
-#include <linux/futex.h>
-#include <time.h>
 
+#define PRIVATE_WAIT 128 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG of linux/futex.h, which C libraries need not come with */
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
@@ -21,27 +20,11 @@
 #define FAR 400u
 #define SLEEP_EACH_NS 50000 /* for each waiter ahead, of FAR at most */
 
-/* The call's result has two words on all machines. */
-static uint64_t monotonic(void)
-{
-#ifdef SYS_clock_gettime
-	long now[2] = { 0, 0 };
-
-	sy__system(SYS_clock_gettime, CLOCK_MONOTONIC, sy__system_word(now), 0, 0);
-	return (uint64_t)now[0] * 1000000000u + (uint64_t)now[1];
-#else
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-#endif
-}
-
-uint64_t (*sy__clock)(void) = monotonic;
+uint64_t (*sy__clock)(void) = sy__monotonic;
 
 void sy_platform_set_clock(uint64_t (*clock)(void))
 {
-	sy__clock = clock ? clock : monotonic;
+	sy__clock = clock ? clock : sy__monotonic;
 }
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -74,7 +57,7 @@ static void sleep_for(long nanoseconds)
 	static const unsigned word;
 	const long moment[2] = { 0, nanoseconds };
 
-	sy__system(SYS_futex, sy__system_word(&word), FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, sy__system_word(moment));
+	sy__system(SYS_futex, sy__system_word(&word), PRIVATE_WAIT, 0, sy__system_word(moment));
 #else
 	(void)nanoseconds;
 	yield();

@@ -19,7 +19,7 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched. So a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c, source.c and threads.c.
+ * The state behind this header is in user.c, source.c, clock.c and threads.c.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
@@ -32,7 +32,8 @@ typedef struct {
 
 #define SY__LOCK_INIT { 0 }
 
-extern uint64_t (*sy__clock)(void); /* sy_platform_set_clock */
+uint64_t sy__monotonic(void); /* nanoseconds */
+extern uint64_t (*sy__clock)(void); /* that, or what the program has set by sy_platform_set_clock */
 
 /* Thread-local state. The fast path uses the members before `slot`, except `state`; threads.c uses all. */
 struct __attribute__((aligned(64))) sy__thread {
