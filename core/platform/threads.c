@@ -42,8 +42,8 @@
  * it under the lock.
  *
  * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
- * lets others run in between. When hundreds of threads begin at once, those far back in the queue sleep (sy__queue_lock).
- * sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared_lock, was
+ * lets others run in between. Those far back in the queue sleep (sy__queue_lock), and threads that begin don't join a long one.
+ * sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
  * outside before, and no thread inside a call waits for either. But a thread may be stopped inside a call by a signal's handler, as
  * in programs that stop all their threads to collect garbage. So sy__claim_enter_soon gives up after a while, and no claim waits for
  * a fast call for ever: it leaves out that slot. sy__slots_claim_try may come with any lock held, from deep in a call that
@@ -56,9 +56,9 @@
  * stack of a joined thread, with that storage, to the next thread. That thread likely continues the first one's work, as in a pool
  * of workers, of which several may end and begin at once.
  *
- * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads past their end (destructors of thread-specific data that run
- * after ours), use slot SHARED under shared_lock, one call at a time. Their `slot_offset` is the dummy for good. A claimer takes
- * that lock as well.
+ * Without a slot. Threads beyond LAST_OWNED, and threads past their end (destructors of thread-specific data that run
+ * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
+ * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
  *
  * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
  * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
@@ -90,6 +90,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
+#define LAST_OWNED (SY_THREAD_SLOTS - SY_SHARED_SLOTS) /* the shared slots but SHARED are behind it */
 #define PATIENCE 4096u   /* looks at one victim by a claim that must not wait long */
 #define MOST_HALVINGS 6u /* of that, after as many failed claims */
 #define FULL_EACH 32u    /* each so many-th failed claim has full patience */
@@ -109,10 +110,11 @@ static struct {
 	bool holds_signals; /* ... of the claimer; signals: its mask before */
 	uint64_t signals;
 	unsigned unasked; /* a slot whose owner was alone when it came; 0: none */
+	bool overflown; /* the other shared slots are in use; as `full` */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
 	unsigned failed_claims; /* claims by sy__slots_claim_try since one that reached all slots */
 	struct {
-		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
+		struct sy__thread *owner; /* NULL: nobody. Of shared slots always */
 		const struct sy__thread *last_owner; /* has ended; to compare with, not to follow */
 		long id;      /* the owner's thread id */
 		bool robust;  /* the kernel had a list of robust futexes of the owner */
@@ -121,7 +123,7 @@ static struct {
 	} slots[SY_THREAD_SLOTS];
 } table;
 
-static sy__lock_t shared_lock;
+static sy__lock_t shared_locks[SY_SHARED_SLOTS]; /* SHARED's, then those of the other shared slots, the last one first */
 static void (*on_slot_end)(unsigned slot); /* NULL: nobody wants to know */
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
 static int library; /* ASLEEP, AWAKE, UNLOADED, or the process in which a thread is waking it */
@@ -343,7 +345,7 @@ static bool is_free(unsigned slot)
 	return !table.slots[slot].owner && !table.slots[slot].lost;
 }
 
-/* The slot for a thread that has none; SY_THREAD_SLOTS: none is free. */
+/* The slot for a thread that has none; above LAST_OWNED: none is free. */
 static unsigned free_slot(const struct sy__thread *self)
 {
 	unsigned slot;
@@ -351,26 +353,29 @@ static unsigned free_slot(const struct sy__thread *self)
 	for (slot = SHARED + 1; slot < SY_WARM_SLOTS; slot++)
 		if (table.slots[slot].last_owner == self && is_free(slot))
 			return slot;
-	for (slot = SHARED + 1; slot < SY_THREAD_SLOTS && !is_free(slot); slot++)
+	for (slot = SHARED + 1; slot <= LAST_OWNED && !is_free(slot); slot++)
 		;
 	return slot;
 }
 
-/* NO_SLOT: none is free. */
+/* NO_SLOT: none is free, or hundreds of threads begin at once. Their queue would take a second, so each goes without for a call. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
 	unsigned slot;
 
-	sy__queue_lock(&table.lock);
+	if (!sy__queue_lock_unless_long(&table.lock))
+		return NO_SLOT;
 	slot = free_slot(self);
-	if (slot < SY_THREAD_SLOTS)
+	if (slot <= LAST_OWNED) {
 		own_slot(self, slot, !table.owned);
-	else
+	} else {
 		say_full(true);
-	if (slot > SHARED + table.owned && slot < SY_THREAD_SLOTS)
+		__atomic_store_n(&table.overflown, true, __ATOMIC_RELAXED);
+	}
+	if (slot > SHARED + table.owned && slot <= LAST_OWNED)
 		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
 	sy__queue_unlock(&table.lock);
-	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
+	return slot <= LAST_OWNED ? slot : NO_SLOT;
 }
 
 /* Outside a call: pthread_setspecific may allocate, and claimers wait for slot owners that are in a call. */
@@ -404,24 +409,61 @@ static void begin_after_claim(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
-/* shared_lock is unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
+static unsigned shared_slot(unsigned index)
+{
+	return index ? SY_THREAD_SLOTS - index : SHARED;
+}
+
+static bool is_shared(unsigned slot)
+{
+	return slot == SHARED || slot > LAST_OWNED;
+}
+
+/* Shared slots in use. Relaxed: claimers have the table's lock, under which it changes; others may begin to use them late. */
+static unsigned shared_slots(void)
+{
+	return __atomic_load_n(&table.overflown, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
+}
+
+/* The index of a shared slot that was free, or else of the one where this thread waits; *locked: whether it is locked. Threads that
+ * run at once are few, so most find a free one at once. */
+static unsigned choose_shared(const struct sy__thread *self, bool *locked)
+{
+	unsigned count = shared_slots(), first = (unsigned)((uintptr_t)self >> 12) % count;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned index = (first + i) % count;
+
+		*locked = sy__lock_try(&shared_locks[index]);
+		if (*locked)
+			return index;
+	}
+	return first;
+}
+
+/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
  * not take it again and again: a thread that meets a claim waits with table.lock held, and so only for calls, which end. A
  * forking thread has both locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
-	if (!self->claims && !sy__lock_unless(&shared_lock, &table.slots[SHARED].claimed)) {
+	bool locked = self->claims;
+	unsigned index = locked ? 0 : choose_shared(self, &locked);
+
+	if (!locked && !sy__lock_unless(&shared_locks[index], &table.slots[shared_slot(index)].claimed)) {
 		sy__queue_lock(&table.lock);
-		sy__lock(&shared_lock);
+		sy__lock(&shared_locks[index]);
 		sy__queue_unlock(&table.lock);
 	}
-	self->slot = SHARED;
+	self->slot = shared_slot(index);
 }
 
 static SY__COLD void leave_shared(struct sy__thread *self)
 {
+	unsigned slot = self->slot;
+
 	self->slot = NO_SLOT;
 	if (!self->claims)
-		sy__unlock(&shared_lock);
+		sy__unlock(&shared_locks[slot == SHARED ? 0 : SY_THREAD_SLOTS - slot]);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -446,7 +488,7 @@ void sy__call_leave(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (sy__unlikely(self->slot == SHARED))
+	if (sy__unlikely(is_shared(self->slot)))
 		leave_shared(self);
 	else
 		show_own(self, self->slot);
@@ -609,9 +651,9 @@ static void release_all(struct sy__thread *self)
 }
 
 /* With both locks held. Relaxed: readers without them only choose how to wait. */
-static void say_shared_claimed(bool claimed)
+static void say_shared_claimed(unsigned index, bool claimed)
 {
-	__atomic_store_n(&table.slots[SHARED].claimed, claimed, __ATOMIC_RELAXED);
+	__atomic_store_n(&table.slots[shared_slot(index)].claimed, claimed, __ATOMIC_RELAXED);
 }
 
 bool sy__slots_claim_try(void)
@@ -624,8 +666,9 @@ bool sy__slots_claim_try(void)
 	if (!sy__queue_try(&table.lock))
 		return false;
 	hold_signals();
-	if (self->slot != SHARED && sy__lock_try(&shared_lock))
-		say_shared_claimed(true);
+	for (unsigned index = 0; index < shared_slots(); index++)
+		if (self->slot != shared_slot(index) && sy__lock_try(&shared_locks[index]))
+			say_shared_claimed(index, true);
 	stop_all_slow_calls(self, patience());
 	table.failed_claims = claim_stopped(self, patience()) ? 0 : table.failed_claims + 1;
 	return true;
@@ -638,10 +681,11 @@ void sy__slots_release(void)
 
 	table.holds_signals = false;
 	release_all(&sy__self);
-	if (table.slots[SHARED].claimed) {
-		say_shared_claimed(false);
-		sy__unlock(&shared_lock);
-	}
+	for (unsigned index = 0; index < shared_slots(); index++)
+		if (table.slots[shared_slot(index)].claimed) {
+			say_shared_claimed(index, false);
+			sy__unlock(&shared_locks[index]);
+		}
 	sy__queue_unlock(&table.lock);
 	if (held)
 		let_signals_in(&signals);
@@ -670,15 +714,18 @@ void sy__slot_release(unsigned slot)
 	sy__queue_unlock(&table.lock);
 }
 
-/* False: a thread that has it did not give it back in time. */
-static bool take_shared_in(unsigned patience)
+/* Claims all shared slots. False: a thread that has one did not give it back in time. */
+static bool claim_shared(unsigned patience)
 {
-	unsigned looks = 0;
+	for (unsigned index = 0; index < shared_slots(); index++) {
+		unsigned looks = 0;
 
-	while (!sy__lock_try(&shared_lock)) {
-		if (looks >= patience)
-			return false;
-		looks = sy__look_again(looks);
+		while (!sy__lock_try(&shared_locks[index])) {
+			if (looks >= patience)
+				return false;
+			looks = sy__look_again(looks);
+		}
+		say_shared_claimed(index, true);
 	}
 	return true;
 }
@@ -693,11 +740,10 @@ static bool claim_outside(struct sy__thread *self, unsigned patience)
 	sy__queue_lock(&table.lock);
 	if (patience != FOREVER)
 		hold_signals();
-	if (!take_shared_in(patience)) {
+	if (!claim_shared(patience)) {
 		sy__slots_release();
 		return false;
 	}
-	say_shared_claimed(true);
 	if (!stop_all_slow_calls(self, patience)) {
 		sy__slots_release();
 		return false;
@@ -742,7 +788,7 @@ void sy__claim_leave(void)
 
 unsigned sy__slots_high(void)
 {
-	return SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
+	return shared_slots() > 1 ? SY_THREAD_SLOTS : SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
 }
 
 bool sy__slot_mine(unsigned slot)

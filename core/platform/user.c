@@ -142,6 +142,16 @@ void sy__queue_lock(struct sy__queue *queue)
 	}
 }
 
+bool sy__queue_lock_unless_long(struct sy__queue *queue)
+{
+	unsigned serving = __atomic_load_n(&queue->serving, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&queue->next, __ATOMIC_RELAXED) - serving > NEAR)
+		return false;
+	sy__queue_lock(queue);
+	return true;
+}
+
 bool sy__queue_try(struct sy__queue *queue)
 {
 	unsigned number = __atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE);

@@ -163,6 +163,7 @@ struct sy__queue {
 };
 
 void sy__queue_lock(struct sy__queue *);
+bool sy__queue_lock_unless_long(struct sy__queue *); /* false: many wait already */
 bool sy__queue_try(struct sy__queue *);
 void sy__queue_unlock(struct sy__queue *);
 
