@@ -79,8 +79,8 @@ size_t sy__setting_bytes(const char *name)
 
 	if (!value)
 		return 0;
-	while (*at >= '0' && *at <= '9' && bytes < SY_HEAP_ADDRESSES)
-		bytes = bytes * 10 + (uint64_t)(*at++ - '0');
+	for (; *at >= '0' && *at <= '9'; at++)
+		bytes = bytes < SY_HEAP_ADDRESSES ? bytes * 10 + (uint64_t)(*at - '0') : bytes;
 	shift = at > value ? unit(&at) : 0;
 	if (at == value || *at)
 		sy__setting_refuse(name, value, "not a size: give bytes, or with a unit as in 512M (K, M or G)");

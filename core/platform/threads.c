@@ -95,7 +95,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 #define MOST_HALVINGS 6u /* of that, after as many failed claims */
 #define FULL_EACH 32u    /* each so many-th failed claim has full patience */
 #define FOREVER (~0u)
-#define SOON 20480u /* looks: about a tenth of a second, most of it asleep */
+#define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
 
 /* linux/membarrier.h, which old systems lack. */
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)

@@ -56,7 +56,7 @@ int main(int count, char **words)
 	signal(SIGUSR1, hold);
 	pthread_create(&thread, NULL, work, NULL);
 	usleep(10000);
-	for (unsigned round = 0; round < 100; round++) {
+	for (unsigned round = 0; round < 50; round++) {
 		pthread_kill(thread, SIGUSR1);
 		while (sem_wait(&held))
 			;

@@ -9,6 +9,7 @@
 #include "schedule.h"
 
 /* All threads of a model are one of the system's: each is known by its slot. */
+#include "malloc/parts.h"
 static char callers[8];
 #define sy__caller() ((const void *)&callers[model_slot()])
 #include "malloc/process.c"
@@ -87,7 +88,6 @@ static void set_up(void)
 {
 	model_share(&the_heap, sizeof(the_heap));
 	model_share(&starting, sizeof(starting));
-	model_share(&maker, sizeof(maker));
 	model_share(&heap, sizeof(heap));
 	model_share(&made, sizeof(made));
 }
