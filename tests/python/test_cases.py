@@ -34,10 +34,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _run(command: list[str], preload: str, policy: str, seconds: int = 60, **variables: str) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], preload: str, policy: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LD_PRELOAD": preload, "SLABYARD": policy, **variables}
     return subprocess.run(["env", *[f"{name}={environment[name]}" for name in ("LD_PRELOAD", "SLABYARD", *variables)], *command],
-                          capture_output=True, text=True, timeout=seconds, check=False)  # fmt: skip
+                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
 
 
 def _ok(command: list[str], preload: str, policy: str, **variables: str) -> None:
