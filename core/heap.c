@@ -422,7 +422,7 @@ void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 
 	*counts = (struct sy_cache_counts){ 0 };
 	sy__debug_flush(heap, cache);
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return;
 	cache->policy->counts(cache, counts);
 	sy__slots_resume(heap);
@@ -436,7 +436,7 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	uint64_t pages = 0;
 
 	sy__debug_flush(heap, cache);
-	if (!cache->policy->shrink || !sy__slots_stop(heap))
+	if (!cache->policy->shrink || !sy__slots_stop_soon(heap))
 		return 0;
 	pages = cache->policy->shrink(cache);
 	sy__slots_resume(heap);
@@ -509,7 +509,7 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 	uint64_t pages;
 
 	sy__debug_flush(heap, NULL);
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return 0;
 	pages = give(heap, heap->policy->shrink);
 	sy__slots_resume(heap);
@@ -530,7 +530,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 
 	sy__debug_verify(heap);
 	sy__debug_flush(heap, NULL);
-	if (!sy__slots_stop(heap))
+	if (!sy__slots_stop_soon(heap))
 		return 0;
 	shrink_past_grace(heap);
 	sy__metadata_trim(heap);

@@ -39,6 +39,7 @@
  *                                  longer. Returns the former setting
  *   sy__claim_enter(&slot)         begins a slow call and claims all other slots: waits until their owners' calls end; their
  *                                  next calls wait. Not from inside a call (false)
+ *   sy__claim_enter_soon(&slot)    the same, but gives up after a while (false): an owner may have been stopped in its call
  *   sy__claim_leave()              ends it
  *   sy__slots_claim_try()          claims all other slots from inside a slow call, locks held or not. Never waits for long, so
  *                                  it may leave some slots out. False: nothing is claimed
@@ -60,8 +61,9 @@
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
  *   sy__source_discard(p, bytes)   gives the memory back; the space stays usable, and reads zero
  *   sy__source_withdraw(p, bytes)  turns usable space into reserved space again; its contents are lost
- *   sy__source_prefer_huge(p, bytes)  asks for the machine's huge pages there, if it has any
+ *   sy__source_prefer_huge(p, bytes)  asks for the machine's huge pages there; false: it has none
  *   sy__source_prefer_small(p, bytes)  asks for small pages there, as little of the space is ever touched
+ *   sy__source_tells()             whether anybody can tell what has memory
  *   sy__source_has(p, bytes, least)  whether at least so many bytes there have memory; true if nobody can tell
  *   sy__source_allows(bytes)       whether the limit to the process's addresses allows so many in all; it may have been set
  *                                  after they were reserved

@@ -93,6 +93,14 @@ static inline bool sy__slots_stop(struct sy_heap *heap)
 	return !heap->threads || sy__claim_enter(&slot);
 }
 
+/* The same for what can be left for another time: false also where a thread has been in a call for so long that it may be stopped. */
+static inline bool sy__slots_stop_soon(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	return !heap->threads || sy__claim_enter_soon(&slot);
+}
+
 static inline void sy__slots_resume(struct sy_heap *heap)
 {
 	if (heap->threads)

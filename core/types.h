@@ -39,6 +39,7 @@
 #include "platform.h"
 
 #define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* in heaps of threads, which have the dummy slot too */
+#define SY_SHARED_SLOTS 32u /* of them, for threads beyond: slot 0 and the last ones */
 #ifndef SY_WARM_SLOTS
 #define SY_WARM_SLOTS 9u /* the first slots, in which a thread that ends may leave things for the next owner; slot 0 has none */
 #endif

@@ -17,6 +17,8 @@
 #include "debug/leaks.h"
 #include "wait.h"
 
+#include "core/platform/system_call.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysinfo.h>
@@ -45,7 +47,7 @@ static struct sy_heap *refuse(const char **error, const char *why)
 static size_t machine_memory(void)
 {
 	struct sysinfo info;
-	uint64_t bytes = sysinfo(&info) ? 0 : (uint64_t)info.totalram * info.mem_unit;
+	uint64_t bytes = sy__system(SYS_sysinfo, sy__system_word(&info), 0, 0, 0) ? 0 : (uint64_t)info.totalram * info.mem_unit;
 
 	return bytes && bytes < SIZE_MAX / 8 ? (size_t)bytes : SIZE_MAX / 16;
 }

@@ -20,7 +20,7 @@
 
 #include <errno.h>
 #include <time.h>
-#if defined(__has_include)
+#if defined(__has_include) && defined(__GLIBC__)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define IS_ALONE __libc_single_threaded

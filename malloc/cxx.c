@@ -143,10 +143,8 @@ static SY__OUT_OF_LINE void delete_other(void *object, size_t size, enum sy__deb
  * convention that the library is for, a function may be called with more arguments than it has. */
 static inline void delete_object(void *object, size_t size, enum sy__debug_interface interface)
 {
-	struct sy_heap *heap = sy__service.fast;
-
-	if (sy__likely(heap))
-		sy__default_free(object, heap);
+	if (sy__likely(sy__service.small))
+		sy__default_free(object, &sy__service.fast);
 	else
 		delete_other(object, size, interface);
 }

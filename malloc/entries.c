@@ -6,7 +6,8 @@
  *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
  *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
  *   a mapping      requests beyond the largest block of pages (4 MiB), or that the heap can't serve for want of memory or for
- *                  their alignment; and large ones that are hardly touched (mmap_threshold.c): mapping.c.
+ *                  their alignment; and large ones that are hardly touched (mmap_threshold.c): mapping.c. Small ones where the
+ *                  program's memory is locked, under a limit that has room for pages but no more for blocks.
  *
  * free tells the two apart by the address.
  *
@@ -32,6 +33,7 @@
 #include "mapping_cache.h"
 #include "mmap_threshold.h"
 #include "parts.h"
+#include "system.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -45,6 +47,7 @@
 #define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow to this become mappings */
 #define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: objects with a larger alignment are mappings */
 #define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests are never mappings */
+#define LEFT_OVER ((size_t)64 << 10)    /* bytes of locked memory that are left to small objects */
 #define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on calloc does not clear pages that are zero already */
 
 static void *first_malloc(size_t size, struct sy_heap *none);
@@ -60,6 +63,24 @@ static SY__COLD void *no_memory(void)
 	return NULL;
 }
 
+/* A mapping for an object that the heap's blocks have no room for. Where memory is locked, under a limit, small objects may be
+ * mappings, and larger ones leave some of the limit to them: programs that find no more memory still have something to say. */
+static void *mapping_for(size_t size)
+{
+	void *left_over, *object;
+
+	if (!sy__source_locks())
+		return size >= ALWAYS_HEAP ? sy__mapping_create(size, ALIGNMENT) : NULL;
+	if (size <= SY_PAGE_SIZE)
+		return sy__mapping_create(size, ALIGNMENT);
+	left_over = sy__system_map(NULL, LEFT_OVER, PROT_NONE, 0);
+	if (!left_over)
+		return NULL;
+	object = sy__mapping_create(size, ALIGNMENT);
+	sy__system_unmap(left_over, LEFT_OVER);
+	return object;
+}
+
 /* sy_heap.on_failure: a request that the heap could not serve. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
@@ -69,8 +90,8 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 		object = sy__debugging_map(heap, ALIGNMENT, size, flags);
 	else if (size >= ALWAYS_HEAP)
 		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
-	if (!object && !heap->debug && size >= ALWAYS_HEAP)
-		object = sy__mapping_create(size, ALIGNMENT);
+	if (!object && !heap->debug)
+		object = mapping_for(size);
 	if (!object && (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation()))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
@@ -79,11 +100,8 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 /* sy_heap.on_tick: called by the heap's slow calls now and then. */
 static void passes(struct sy_heap *heap)
 {
-	int error = errno;
-
 	(void)heap;
 	sy__mapping_cache_age();
-	errno = error;
 }
 
 static void foreign(void *object, struct sy_heap *heap)
@@ -102,7 +120,7 @@ static struct service ready; /* the heap's functions; set before sy__service.hea
  * is complete by then. A thread that is alone needs no order, because later threads see what it did before they began. */
 void sy__serve(struct sy_heap *heap, bool alone)
 {
-	const char *file = sy__process_setting("SLABYARD_STATS");
+	const char *file = sy__setting("SLABYARD_STATS");
 
 	ready = (struct service){ .heap = heap, .malloc = heap->malloc_this_slot, .free = heap->free_this_slot };
 	heap->on_failure = refused;
@@ -126,10 +144,18 @@ static bool start(void)
 	return __atomic_load_n(&sy__service.heap, __ATOMIC_ACQUIRE) || sy__process_heap();
 }
 
+/* While there is no heap: a mapping, if this thread is just making the heap. */
+static SY__COLD void *early(size_t align, size_t size)
+{
+	void *object = sy__process_is_making() ? sy__mapping_create(size, align) : NULL;
+
+	return object ? object : no_memory();
+}
+
 static void *first_malloc(size_t size, struct sy_heap *none)
 {
 	(void)none;
-	return start() ? ready.malloc(size, ready.heap) : no_memory();
+	return start() ? ready.malloc(size, ready.heap) : early(ALIGNMENT, size);
 }
 
 static void first_free(void *object, struct sy_heap *none)
@@ -137,6 +163,8 @@ static void first_free(void *object, struct sy_heap *none)
 	(void)none;
 	if (object && start())
 		ready.free(object, ready.heap);
+	else if (object)
+		sy__mapping_end(object);
 }
 
 /* Runs before the program can have threads. */
@@ -149,7 +177,7 @@ __attribute__((constructor(101))) static void start_early(void)
 
 static SY__COLD void *calloc_large(size_t size)
 {
-	void *object = start() ? sy_malloc(sy__service.heap, size, SY_ZERO) : no_memory();
+	void *object = start() ? sy_malloc(sy__service.heap, size, SY_ZERO) : early(ALIGNMENT, size);
 
 	report_add(object);
 	return object;
@@ -305,8 +333,10 @@ void *sy__allocate_aligned(size_t align, size_t size)
 
 	if (align <= ALIGNMENT)
 		return sy__allocate(size);
-	if (!start() || size > PTRDIFF_MAX)
+	if (size > PTRDIFF_MAX)
 		return no_memory();
+	if (!start())
+		return early(align, size);
 	if (sy__service.heap->debug)
 		return aligned_debugged(align, size);
 	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(sy__service.heap))

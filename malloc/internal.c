@@ -3,13 +3,15 @@
  *
  * No interface describes them, but wrappers of malloc have always used them to get behind themselves. A program may get an
  * object by one of these names and free it by the usual one, or the other way round. Both must then be the same malloc, so each
- * name here calls its namesake.
+ * name here calls its namesake. Other C libraries have no such names.
  */
 #define _GNU_SOURCE
 #include "parts.h"
 
 #include <malloc.h>
 #include <stdlib.h>
+
+#ifdef __GLIBC__
 
 #define NAMESAKE(name, result, parameters, call) \
 	__attribute__((visibility("default"))) result name parameters; \
@@ -27,3 +29,5 @@ NAMESAKE(__libc_memalign, void *, (size_t align, size_t size), return memalign(a
 NAMESAKE(__libc_valloc, void *, (size_t size), return valloc(size))
 NAMESAKE(__libc_pvalloc, void *, (size_t size), return pvalloc(size))
 NAMESAKE(__posix_memalign, int, (void **result, size_t align, size_t size), return posix_memalign(result, align, size))
+
+#endif

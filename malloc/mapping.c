@@ -28,15 +28,13 @@
  *
  * No locks: a mapping belongs to the holder of its object, and the counters are relaxed atomics.
  */
-#define _GNU_SOURCE /* mremap */
+#define _GNU_SOURCE /* MREMAP_MAYMOVE */
 #include "mapping_header.h"
 #include "mmap_threshold.h"
 #include "system.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define PAGES_CLEARED 256u /* at once */
@@ -93,16 +91,23 @@ static void *begin(char *start, size_t bytes, size_t used, const struct mapping_
 
 static char *map_once(size_t bytes)
 {
-	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *start = sy__system_map(NULL, bytes, PROT_READ | PROT_WRITE, 0);
+
+	if (start && sy__process_small_pages)
+		sy__source_prefer_small(start, bytes);
+	return start;
 }
 
 static char *map(size_t bytes)
 {
-	char *start = map_once(bytes);
+	char *start;
 
-	if (start == MAP_FAILED && sy__mapping_cache_end())
+	if (!sy__process_may_hold(bytes))
+		return NULL;
+	start = map_once(bytes);
+	if (!start && sy__mapping_cache_end())
 		start = map_once(bytes);
-	if (start == MAP_FAILED && sy__process_make_room(bytes))
+	if (!start && sy__process_make_room(bytes))
 		start = map_once(bytes);
 	return start;
 }
@@ -167,18 +172,21 @@ void *sy__mapping_reuse_to_grow(size_t size)
 	return reuse(size, NULL);
 }
 
-/* Zeroes pages. Those in memory are cleared. The others were never touched or are swapped out: the system drops them. */
+/* Zeroes pages. Those in memory are cleared. The others were never touched or are swapped out, or nobody can tell: the system drops
+ * them. */
 static void clear_pages(char *pages, size_t count, size_t page)
 {
 	unsigned char there[PAGES_CLEARED];
 	size_t from, to;
 
-	if (mincore(pages, count * page, there))
+	if (!sy__source_tells())
+		memset(there, 0, count);
+	else if (sy__system(SYS_mincore, sy__system_word(pages), (long)(count * page), sy__system_word(there), 0))
 		memset(there, 1, count);
 	for (from = 0; from < count; from = to) {
 		for (to = from + 1; to < count && (there[to] & 1) == (there[from] & 1); to++)
 			;
-		if ((there[from] & 1) || madvise(pages + from * page, (to - from) * page, MADV_DONTNEED))
+		if ((there[from] & 1) || !sy__system_advise(pages + from * page, (to - from) * page, MADV_DONTNEED))
 			memset(pages + from * page, 0, (to - from) * page);
 	}
 }
@@ -215,13 +223,13 @@ void *sy__mapping_create(size_t size, size_t align)
 		return NULL;
 	bytes = align_up(size + slack + sizeof(struct mapping_header), page);
 	start = map(bytes);
-	if (start == MAP_FAILED)
+	if (!start)
 		return NULL;
 	object = place(start, align > sizeof(struct mapping_header) ? align : sizeof(struct mapping_header));
 	header = (struct mapping_header *)(void *)(object - sizeof(struct mapping_header));
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
-		munmap(start, before);
+		sy__system_unmap(start, before);
 	note_fresh(bytes - before);
 	*header = (struct mapping_header){ sy__mapping_mark(header), start + before, bytes - before, bytes - before, { 0 } };
 	count(1, header->used);
@@ -235,7 +243,7 @@ static bool cache_by_size(const struct mapping_header *ended)
 		return false;
 	if (sy__mmap_threshold_is_untouched(sy__service.heap, ended->start, ended->used))
 		return sy__mapping_cache_give_bin(ended->start, ended->bytes);
-	return sy__mmap_threshold_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
+	return sy__mmap_threshold_was_mistaken(sy__service.heap) && sy__system_unmap(ended->start, ended->bytes);
 }
 
 static void cache_or_unmap(const struct mapping_header *ended)
@@ -243,23 +251,21 @@ static void cache_or_unmap(const struct mapping_header *ended)
 	if (should_cache(ended->bytes))
 		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->joints);
 	else
-		munmap(ended->start, ended->bytes);
+		sy__system_unmap(ended->start, ended->bytes);
 }
 
 void sy__mapping_end(void *object)
 {
 	struct mapping_header *header = sy__mapping_header_checked(object);
 	struct mapping_header ended = *header;
-	int error = errno;
 
 	count((size_t)-1, (size_t)-ended.used);
 	header->mark = sy__mapping_end_mark(header);
 	sy__mapping_note_end(object);
-	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
-		munmap(ended.start, ended.bytes);
+	if (!sy__system_protect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
+		sy__system_unmap(ended.start, ended.bytes);
 	else if (!cache_by_size(&ended))
 		cache_or_unmap(&ended);
-	errno = error;
 }
 
 size_t sy__mapping_usable(const void *object)
@@ -282,10 +288,13 @@ static void use(struct mapping_header *header, size_t bytes)
 
 static char *move(const struct mapping_header *header, size_t bytes)
 {
-	char *start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+	char *start;
 
-	if (start == MAP_FAILED && bytes > header->bytes && sy__process_make_room(bytes - header->bytes))
-		start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+	if (bytes > header->bytes && !sy__process_may_hold(bytes - header->bytes))
+		return NULL;
+	start = sy__system_remap(header->start, header->bytes, bytes, MREMAP_MAYMOVE, NULL);
+	if (!start && bytes > header->bytes && sy__process_make_room(bytes - header->bytes))
+		start = sy__system_remap(header->start, header->bytes, bytes, MREMAP_MAYMOVE, NULL);
 	return start;
 }
 
@@ -307,11 +316,11 @@ void *sy__mapping_resize(void *object, size_t size)
 		return object;
 	}
 	start = move(header, bytes);
-	if (start == MAP_FAILED && size > room) {
+	if (!start && size > room) {
 		bytes = align_up(offset + size, sy__system_page_bytes());
 		start = move(header, bytes);
 	}
-	if (start == MAP_FAILED)
+	if (!start)
 		return NULL;
 	header = (struct mapping_header *)(void *)(start + offset - sizeof(struct mapping_header));
 	if (bytes > header->bytes)

@@ -55,13 +55,13 @@
  * The thread sanitizer doesn't know that mremap moves memory, and reports the next user of the old addresses as a second user of
  * the same memory.
  */
-#define _GNU_SOURCE /* mremap, madvise */
+#define _GNU_SOURCE /* MREMAP_MAYMOVE */
 #include "mapping_cache.h"
 
 #include <stdint.h>
-#include <sys/mman.h>
 
 #include "core/platform.h"
+#include "core/platform/system_call.h"
 
 #ifndef RANGES /* a model has fewer */
 #define RANGES 128u
@@ -172,7 +172,7 @@ static void keep_or_end(const struct range *range)
 {
 	sy__mapping_cache_age();
 	if (!keep(range))
-		munmap(range->start, range->bytes);
+		sy__system_unmap(range->start, range->bytes);
 }
 
 /* Whether hardly a page of a range is in memory. Asks about its first `looked` bytes; behind them none is. The answer is wrong if
@@ -271,7 +271,7 @@ static void cut(struct range *range, size_t bytes)
 static void end(const struct range *ranges, uint32_t count)
 {
 	for (uint32_t each = 0; each < count; each++)
-		munmap(ranges[each].start, ranges[each].bytes);
+		sy__system_unmap(ranges[each].start, ranges[each].bytes);
 }
 
 /* Takes ranges for missing bytes, as far as there are any; returns their number. */
@@ -293,7 +293,7 @@ static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
 	for (uint32_t each = 0; each < count; each++) {
 		size_t bytes = ranges[each].bytes;
 
-		if (mremap(ranges[each].start, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+		if (!sy__system_remap(ranges[each].start, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to))
 			return each;
 		to += bytes;
 	}
@@ -308,21 +308,21 @@ static void give_up(char *grown, size_t bytes, const struct range *others, uint3
 	for (uint32_t each = 0; each < moved; each++)
 		before += others[each].bytes;
 	behind = before + others[moved].bytes;
-	munmap(grown, before);
+	sy__system_unmap(grown, before);
 	if (behind < bytes)
-		munmap(grown + behind, bytes - behind);
+		sy__system_unmap(grown + behind, bytes - behind);
 }
 
 /* Grows a range to so many bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
-	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);
-	uint32_t moved = grown == MAP_FAILED ? 0 : move_there(grown + bytes - joined, others, count);
+	char *grown = sy__system_remap(range->start, range->bytes, bytes, MREMAP_MAYMOVE, NULL);
+	uint32_t moved = grown ? move_there(grown + bytes - joined, others, count) : 0;
 
-	if (grown != MAP_FAILED && moved == count)
+	if (grown && moved == count)
 		return grown;
 	end(others + moved, count - moved);
-	if (grown == MAP_FAILED)
+	if (!grown)
 		end(range, 1);
 	else
 		give_up(grown, bytes, others, moved, joined);
@@ -434,7 +434,7 @@ static size_t end_entries(size_t now, size_t age)
 		    !own(entry, start))
 			continue;
 		bytes = leave(entry);
-		munmap(start, bytes);
+		sy__system_unmap(start, bytes);
 		given += bytes;
 	}
 	return given;
@@ -446,9 +446,9 @@ static size_t end_part(struct entry *entry, char *start, size_t most)
 	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->joints.count, bytes = leave(entry);
 	size_t part = joined || bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
 
-	munmap(start + rest, part);
+	sy__system_unmap(start + rest, part);
 	if (rest && !keep(&(struct range){ .start = start, .bytes = rest, .used = used < rest ? used : rest }))
-		munmap(start, rest);
+		sy__system_unmap(start, rest);
 	return part;
 }
 
@@ -534,7 +534,7 @@ bool sy__mapping_cache_give_bin(char *start, size_t bytes)
 	if (!there_is_room(&bins_bytes, bytes, MOST_BINNED))
 		return false;
 	if (__atomic_fetch_add(&bins_given, 1, __ATOMIC_RELAXED) % EMPTIED == 0)
-		madvise(start + page, bytes - page, MADV_DONTNEED);
+		sy__system_advise(start + page, bytes - page, MADV_DONTNEED);
 	*range = (struct binned){ bytes, sy__milliseconds() };
 	if (put_below(range, bytes / page))
 		return true;
@@ -552,7 +552,7 @@ static size_t end_binned(struct binned **word, size_t now, size_t age)
 		return 0;
 	bytes = range->bytes;
 	__atomic_fetch_sub(&bins_bytes, bytes, __ATOMIC_RELAXED);
-	munmap(range, bytes);
+	sy__system_unmap(range, bytes);
 	return bytes;
 }
 

@@ -11,10 +11,11 @@
  * freed is another one, as long as its mapping is cached; the addresses of the last objects whose mappings went back are
  * remembered. An address inside an object is found by a search for the header, page by page downwards.
  */
-#define _GNU_SOURCE /* syscall */
+#define _GNU_SOURCE /* AT_FDCWD, MAP_ANONYMOUS */
 #include "mapping_header.h"
 
 #include "core/bug.h"
+#include "core/platform/system_call.h"
 #include "system.h"
 
 #include <errno.h>
@@ -45,11 +46,7 @@ static bool ended_lately(const void *object)
 static bool is_readable(const void *eight_bytes)
 {
 #ifdef SYS_rt_sigprocmask
-	int error = errno;
-	bool readable = syscall(SYS_rt_sigprocmask, -1, eight_bytes, NULL, (size_t)8) != -1 || errno != EFAULT;
-
-	errno = error;
-	return readable;
+	return sy__system_call(SYS_rt_sigprocmask, -1, (long)(uintptr_t)eight_bytes, 0, 8, 0, 0) != -EFAULT;
 #else
 	(void)eight_bytes;
 	return true;

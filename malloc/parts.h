@@ -29,8 +29,30 @@ void sy__process_trimmed(void);
 
 void sy__process_forked(void); /* in the child */
 
+/* Whether the calling thread is just making the heap. */
+bool sy__process_is_making(void);
+
+/* SLABYARD_HUGE_PAGES is off. */
+extern bool sy__process_small_pages;
+
+/* Whether the user's limit allows so many bytes more in mappings. */
+bool sy__process_may_hold(size_t more);
+
+/* What mlockall does. 0, or the number of an error. */
+int sy__process_lock_memory(int flags);
+
+/* ---- settings.c -------------------------------------------------------------------------------------------------- */
+
 /* A variable of the environment. NULL: unset or empty, or the program is set-user-ID. */
-const char *sy__process_setting(const char *name);
+const char *sy__setting(const char *name);
+
+/* The same as a number of bytes, 0: unset; or whether it is "off". A wrong value ends the program. */
+size_t sy__setting_bytes(const char *name);
+bool sy__setting_off(const char *name);
+
+/* Says why a value is wrong, and ends the program or not. */
+void sy__setting_tell(const char *name, const char *value, const char *why);
+_Noreturn void sy__setting_refuse(const char *name, const char *value, const char *why);
 
 /* ---- preload/runtime.c, in the library for LD_PRELOAD alone ------------------------------------------------------ */
 

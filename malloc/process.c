@@ -2,12 +2,14 @@
  * The heap behind malloc: one for the program, made at its first request.
  *
  * The environment variable SLABYARD names the policy and its tunables ("slub:cpu_partial=8"). Without it the default policy
- * serves. A spec that makes no sense ends the program with one line and status 2: on another allocator than the one that was
- * asked for, the program would give figures for the wrong one. Programs with more rights than their user (set-user-ID) ignore the
- * environment.
+ * serves. A spec that makes no sense ends the program with one line and status 2 (settings.c): on another allocator than the one
+ * that was asked for, the program would give figures for the wrong one.
+ *
+ * A thread that makes the heap may come here again, where a function of the C library that the making calls is another's and
+ * allocates. It then gets mappings (entries.c).
  *
  * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
- * the machine's memory. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own
+ * the machine's memory, or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own
  * mappings, stacks and libraries find room; and less where the program has more than half already.
  *
  * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what the
@@ -16,8 +18,8 @@
  * want stacks while it lives. Where the heap is full, its reservation grows to its share again. The child of a vfork has its
  * parent's memory and limits of its own, so it changes nothing.
  *
- * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), even where the system has
- * the memory back. So where a mapped object finds no room under such a limit, and after malloc_trim, the free blocks at the end of
+ * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
+ * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a limit, and after malloc_trim, the free blocks at the end of
  * the used range become inaccessible again, as they were before their first use. Free blocks in between stay.
  *
  * Nothing that runs with the lock asks malloc for memory.
@@ -26,20 +28,12 @@
 #include "parts.h"
 #include "system.h"
 
-#include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/this_slot.h"
 #include "core/page_interface.h"
 #include "library/debug/spec.h"
-#include "library/spec.h"
 
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 #define UNKNOWN SIZE_MAX
@@ -49,47 +43,35 @@
 static struct sy_heap *the_heap;
 static const char *spec; /* NULL before the first request */
 static sy__lock_t starting = SY__LOCK_INIT;
-static pid_t process; /* the one that the heap belongs to */
+static int process; /* the one that the heap belongs to */
+static size_t most_held; /* bytes that the heap and all mappings may hold; 0: any number */
+static const void *maker; /* the thread that makes the heap; NULL: none */
+
+bool sy__process_small_pages;
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
 /* A limit to the program's addresses or data, in bytes; SIZE_MAX: there is none. */
-static size_t limit_now(__rlimit_resource_t resource)
+static size_t limit_now(int resource)
 {
-	struct rlimit limit;
+	uint64_t limit = sy__system_limit(resource);
 
-	if (getrlimit(resource, &limit) || limit.rlim_cur > SIZE_MAX)
-		return SIZE_MAX;
-	return (size_t)limit.rlim_cur;
+	return limit < SIZE_MAX ? (size_t)limit : SIZE_MAX;
 }
 
-/* The bytes of addresses to reserve; 0: the default. */
-static size_t reserve(void)
+/* The bytes of addresses to reserve; 0: the default. wanted: by the user; 0: any number. */
+static size_t reserve(size_t wanted)
 {
 	size_t half = limit_now(RLIMIT_AS) / 2;
 
-	return half < SY_HEAP_ADDRESSES ? half : 0;
+	if (half >= SY_HEAP_ADDRESSES || (wanted && wanted < half))
+		return wanted;
+	return half;
 }
 
 static size_t less(size_t bytes)
 {
 	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(LEAST_RESERVE - 1);
-}
-
-static void tell(const char *variable, const char *value, const char *why)
-{
-	char shown[SY__SPEC_SHOWN], line[sizeof(struct sy_fault) + SY__SPEC_SHOWN + 40];
-	int length;
-
-	sy__spec_show(shown, sizeof(shown), value);
-	length = snprintf(line, sizeof(line), "slabyard: %s=%s: %s\n", variable, shown, why);
-	sy__file_write(STDERR_FILENO, line, (size_t)length);
-}
-
-static _Noreturn void refuse(const char *variable, const char *value, const char *why)
-{
-	tell(variable, value, why);
-	_exit(2);
 }
 
 /* Without a heap malloc returns NULL. Whoever set the limit is told once. */
@@ -104,48 +86,43 @@ static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 		heap = sy_heap_open(spec, options, &error);
 	}
 	if (!heap && !told)
-		tell("SLABYARD", spec, error);
+		sy__setting_tell("SLABYARD", spec, error);
 	told = told || !heap;
 	return heap;
-}
-
-/* A copy in a mapping of its own, because programs write their titles over the environment. */
-static const char *copy(const char *text)
-{
-	size_t bytes = strlen(text) + 1;
-	char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return room == MAP_FAILED ? text : memcpy(room, text, bytes);
-}
-
-const char *sy__process_setting(const char *name)
-{
-	const char *value = getauxval(AT_SECURE) ? NULL : getenv(name);
-
-	return value && *value ? copy(value) : NULL;
 }
 
 static struct sy_heap *make(void)
 {
 	static bool asked;
-	const char *wanted = asked ? NULL : sy__process_setting("SLABYARD");
-	const char *debug = asked ? NULL : sy__process_setting("SLABYARD_DEBUG");
+	const size_t limit = most_held = sy__setting_bytes("SLABYARD_LIMIT");
+	const char *wanted = asked ? NULL : sy__setting("SLABYARD");
+	const char *debug = asked ? NULL : sy__setting("SLABYARD_DEBUG");
 	struct sy_heap_options options = {
-		.reserve = reserve(),
+		.reserve = reserve(sy__setting_bytes("SLABYARD_RESERVE")),
+		.limit = limit,
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
 	};
 	struct sy_heap_config parsed;
 	struct sy_fault fault;
 
 	asked = true;
-	process = getpid();
+	process = sy__system_process();
 	if (!spec)
 		spec = wanted ? wanted : sy_policies[0]->name;
+	sy__process_small_pages = sy__setting_off("SLABYARD_HUGE_PAGES");
+	if (sy__process_small_pages)
+		sy__source_only_small();
 	if (!sy_spec_parse(&parsed, spec, &fault))
-		refuse("SLABYARD", spec, fault.text);
+		sy__setting_refuse("SLABYARD", spec, fault.text);
 	if (debug && !sy__debug_parse(&parsed.debug, debug, &fault))
-		refuse("SLABYARD_DEBUG", debug, fault.text);
+		sy__setting_refuse("SLABYARD_DEBUG", debug, fault.text);
 	return open_or_tell(&options);
+}
+
+/* Relaxed: a thread sees its own store, and no other's word is its address. */
+bool sy__process_is_making(void)
+{
+	return __atomic_load_n(&maker, __ATOMIC_RELAXED) == sy__caller();
 }
 
 /* The acquire pairs with the release below, where another thread has made the heap. With the lock the_heap may be read plainly:
@@ -158,15 +135,19 @@ struct sy_heap *sy__process_heap(void)
 
 	if (sy__likely(heap))
 		return heap;
+	if (sy__process_is_making())
+		return NULL;
 	/* A thread's first call may allocate, and so come here again. That must not happen with the lock. */
 	if (sy__call_enter(&slot))
 		sy__call_leave();
 	sy__lock(&starting);
+	__atomic_store_n(&maker, sy__caller(), __ATOMIC_RELAXED);
 	heap = the_heap ? the_heap : make();
 	if (heap && !the_heap)
 		sy__serve(heap, !failed);
 	failed = !heap;
 	__atomic_store_n(&the_heap, heap, __ATOMIC_RELEASE);
+	__atomic_store_n(&maker, NULL, __ATOMIC_RELAXED);
 	sy__unlock(&starting);
 	return heap;
 }
@@ -203,7 +184,7 @@ static size_t range(size_t addresses)
 static bool begin(void)
 {
 	sy__lock(&starting);
-	if (the_heap && getpid() == process && sy__slots_stop(the_heap))
+	if (the_heap && sy__system_process() == process && sy__slots_stop_soon(the_heap))
 		return true;
 	sy__unlock(&starting);
 	return false;
@@ -243,13 +224,10 @@ static bool take_share(size_t limit, size_t beside)
 
 void sy__process_limited(size_t bytes)
 {
-	int error = errno;
-
 	if (begin()) {
 		take_share(bytes, others());
 		end();
 	}
-	errno = error;
 }
 
 static bool has_room(size_t bytes)
@@ -294,7 +272,7 @@ static bool withdraw(void)
 {
 	bool done;
 
-	if (limit_now(RLIMIT_DATA) == SIZE_MAX || !begin())
+	if (!begin())
 		return false;
 	done = sy__reservation_withdraw(the_heap);
 	end();
@@ -315,28 +293,22 @@ static bool make_data(struct sy_heap *heap, size_t bytes)
 bool sy__process_make_room(size_t bytes)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
-	int error = errno;
 	bool made = heap && (make_addresses(heap, bytes) || make_data(heap, bytes));
 
-	errno = error;
 	return made;
 }
 
 void sy__process_trimmed(void)
 {
-	int error = errno;
-
 	withdraw();
-	errno = error;
 }
 
 bool sy__process_extend_reservation(void)
 {
 	size_t limit = limit_now(RLIMIT_AS), before, beside;
-	int error = errno;
 	bool further = false;
 
-	if (limit != SIZE_MAX && begin()) {
+	if ((limit != SIZE_MAX || sy__source_locks()) && begin()) {
 		before = sy__reservation_bytes(the_heap);
 		beside = others();
 		if (share(limit, beside) > range(before))
@@ -344,15 +316,58 @@ bool sy__process_extend_reservation(void)
 		further = sy__reservation_bytes(the_heap) > before;
 		end();
 	}
-	errno = error;
 	return further;
+}
+
+/* ---- Locked memory and the user's limit ----------------------------------------------------------------------------- */
+
+static enum sy__locks locks_of(int flags)
+{
+#ifdef MCL_ONFAULT
+	if (flags & MCL_FUTURE && flags & MCL_ONFAULT)
+		return SY__LOCKS_TOUCHED;
+#endif
+	return flags & MCL_FUTURE ? SY__LOCKS_ALL : SY__LOCKS_NONE;
+}
+
+/* The system locks all that is mapped, and counts it toward a limit to locked memory. So the reservation is cut to what is used, and
+ * grows again afterwards: under such a limit, by as much as might still be locked. */
+int sy__process_lock_memory(int flags)
+{
+	bool stopped = begin();
+	long result;
+
+	if (stopped && flags & MCL_CURRENT)
+		sy__reservation_resize(the_heap, 0);
+	result = sy__system(SYS_mlockall, flags, 0, 0, 0);
+	if (!result)
+		sy__source_lock_future(locks_of(flags));
+	if (stopped) {
+		take_share(limit_now(RLIMIT_AS), others());
+		end();
+	}
+	return (int)-result;
+}
+
+bool sy__process_may_hold(size_t more)
+{
+	const struct sy_heap *heap = the_heap;
+	struct mapping_counts mappings;
+	size_t held;
+
+	if (!most_held || !heap)
+		return true;
+	sy__mapping_count(&mappings);
+	held = (size_t)((heap->counters.slab_pages + heap->counters.large_pages + heap->counters.metadata_pages) << SY_PAGE_SHIFT);
+	return more <= minus(most_held, held + mappings.bytes);
 }
 
 /* Another thread may have held the lock, but was changing nothing: a fork waits for whoever has all slots stopped. */
 void sy__process_forked(void)
 {
-	process = getpid();
+	process = sy__system_process();
 	starting = (sy__lock_t)SY__LOCK_INIT;
+	sy__source_lock_future(SY__LOCKS_NONE);
 }
 
 const char *sy__process_spec(void)

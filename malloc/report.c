@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define STEPS 4u           /* classes to a doubling, from SMALL on */
@@ -249,12 +248,12 @@ __attribute__((destructor)) static void report(void)
 
 	if (file < 0)
 		return;
-	line = mmap(NULL, LINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (line == MAP_FAILED) {
+	line = sy__system_map(NULL, LINE_BYTES, PROT_READ | PROT_WRITE, 0);
+	if (!line) {
 		sy__file_close(file);
 		return;
 	}
-	print("{\"pid\":%ld,", (long)getpid());
+	print("{\"pid\":%ld,", (long)sy__system_process());
 	print_text("program", program_invocation_name);
 	print_text("allocator", sy__process_spec());
 	print("\"live_bytes\":%" PRIu64 ",\"live_bytes_peak\":%" PRIu64 ",", counted.live_bytes, counted.peak_bytes);

@@ -11,7 +11,7 @@
  *   fordblks         the rest of these pages
  *   hblks, hblkhd    mappings, and their bytes, which are in none of the other fields
  *
- * All other fields are 0.
+ * All other fields are 0. mallinfo, mallinfo2 and mallopt are there on glibc alone.
  */
 #define _GNU_SOURCE
 #include "mapping_cache.h"
@@ -74,12 +74,13 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 {
 	*figures = (struct figures){ 0 };
 	sy__mapping_count(&figures->mappings);
-	if (heap && sy__slots_stop(heap)) {
+	if (heap && sy__slots_stop_soon(heap)) {
 		count_objects(heap, figures);
 		sy__slots_resume(heap);
 	}
 }
 
+#ifdef __GLIBC__
 EXPORT struct mallinfo2 mallinfo2(void)
 {
 	struct mallinfo2 info = { 0 };
@@ -111,6 +112,7 @@ EXPORT struct mallinfo mallinfo(void)
 	info.fordblks = as_int(wide.fordblks);
 	return info;
 }
+#endif
 
 EXPORT int malloc_trim(size_t keep)
 {
@@ -123,12 +125,14 @@ EXPORT int malloc_trim(size_t keep)
 	return trimmed || ended;
 }
 
+#ifdef M_MXFAST
 /* Accepts any parameter, as glibc does, and changes nothing: the parameters are about mechanisms that are not here. glibc checks
  * the value of M_MXFAST alone. */
 EXPORT int mallopt(int parameter, int value)
 {
 	return parameter != M_MXFAST || (value >= 0 && (size_t)value <= MOST_FAST);
 }
+#endif
 
 /* ---- As text ------------------------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
  * huge pages, of 2 MiB say.
  *
  * When not. Huge pages pay only in programs that use what they allocate. A program that writes one page of each buffer would get
- * memory for all of it. Nothing tells how much of a huge page is in use, but mincore tells it of small pages. So one block with
+ * memory for all of it. Nothing tells how much of a huge page is in use, but the system tells it of small pages. So one block with
  * small pages serves as the witness. While seven eighths of the witness have memory, new blocks get huge pages. Otherwise the
  * new block gets small ones and becomes the next witness; without this rule, objects a little larger than half of their power
  * of two would get twice their memory. The heap also takes a new witness each time that it has doubled.
@@ -20,7 +20,7 @@ static bool is_dense(const struct sy_pages *pages, uint64_t start)
 {
 	size_t bytes = (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT;
 
-	return sy__source_has(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes, bytes / 8 * 7);
+	return sy__source_tells() && sy__source_has(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes, bytes / 8 * 7);
 }
 
 uint8_t sy__huge_pages_prefer(struct sy_pages *pages, uint64_t start)
@@ -32,6 +32,7 @@ uint8_t sy__huge_pages_prefer(struct sy_pages *pages, uint64_t start)
 		pages->witness_from = committed;
 		return 0;
 	}
-	sy__source_prefer_huge(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
-	return SY__HUGE;
+	return sy__source_prefer_huge(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT)
+	               ? SY__HUGE
+	               : 0;
 }

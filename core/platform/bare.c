@@ -85,10 +85,11 @@ void sy__source_discard(void *p, size_t bytes)
 	sy__fill(p, 0, bytes);
 }
 
-void sy__source_prefer_huge(void *p, size_t bytes)
+bool sy__source_prefer_huge(void *p, size_t bytes)
 {
 	(void)p;
 	(void)bytes;
+	return false;
 }
 
 void sy__source_prefer_small(void *p, size_t bytes)
@@ -106,6 +107,11 @@ bool sy__source_allows(size_t bytes)
 void sy__source_withdraw(void *p, size_t bytes)
 {
 	sy__source_discard(p, bytes);
+}
+
+bool sy__source_tells(void)
+{
+	return false;
 }
 
 bool sy__source_has(const void *p, size_t bytes, size_t least)

@@ -39,8 +39,9 @@ void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
 void sy__source_withdraw(void *p, size_t bytes);
-void sy__source_prefer_huge(void *p, size_t bytes);
+bool sy__source_prefer_huge(void *p, size_t bytes);
 void sy__source_prefer_small(void *p, size_t bytes);
+bool sy__source_tells(void);
 bool sy__source_has(const void *p, size_t bytes, size_t least);
 bool sy__source_allows(size_t bytes);
 void sy__source_release(void *p, size_t bytes);
@@ -140,6 +141,11 @@ static inline bool sy__watch(bool on)
 }
 
 static inline bool sy__claim_enter(unsigned *slot)
+{
+	return sy__call_enter(slot);
+}
+
+static inline bool sy__claim_enter_soon(unsigned *slot)
 {
 	return sy__call_enter(slot);
 }

@@ -42,9 +42,11 @@
  * it under the lock.
  *
  * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
- * lets others run in between. When hundreds of threads begin at once, those far back in the queue sleep (sy__queue_lock).
- * sy__claim_enter waits for owners without a bound. That wait ends: the claimer holds only table.lock and shared_lock, was outside
- * before, and no thread inside a call waits for either. sy__slots_claim_try may come with any lock held, from deep in a call that
+ * lets others run in between. Those far back in the queue sleep (sy__queue_lock), and threads that begin don't join a long one.
+ * sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
+ * outside before, and no thread inside a call waits for either. But a thread may be stopped inside a call by a signal's handler, as
+ * in programs that stop all their threads to collect garbage. So sy__claim_enter_soon gives up after a while, and no claim waits for
+ * a fast call for ever: it leaves out that slot. sy__slots_claim_try may come with any lock held, from deep in a call that
  * ran out of memory. It only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If all
  * threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter with
  * each failed claim, and is of full length now and then.
@@ -54,9 +56,9 @@
  * stack of a joined thread, with that storage, to the next thread. That thread likely continues the first one's work, as in a pool
  * of workers, of which several may end and begin at once.
  *
- * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads past their end (destructors of thread-specific data that run
- * after ours), use slot SHARED under shared_lock, one call at a time. Their `slot_offset` is the dummy for good. A claimer takes
- * that lock as well.
+ * Without a slot. Threads beyond LAST_OWNED, and threads past their end (destructors of thread-specific data that run
+ * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
+ * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
  *
  * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
  * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
@@ -79,19 +81,21 @@
 #define _GNU_SOURCE /* syscall */
 #include "../types.h"
 
-#include <errno.h>
+#include "system_call.h"
+
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <signal.h>
 
 enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
+#define LAST_OWNED (SY_THREAD_SLOTS - SY_SHARED_SLOTS) /* the shared slots but SHARED are behind it */
 #define PATIENCE 4096u   /* looks at one victim by a claim that must not wait long */
 #define MOST_HALVINGS 6u /* of that, after as many failed claims */
 #define FULL_EACH 32u    /* each so many-th failed claim has full patience */
 #define FOREVER (~0u)
+#define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
 
 /* linux/membarrier.h, which old systems lack. */
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
@@ -102,10 +106,15 @@ __thread struct sy__thread sy__self = { .slot_offset = SY__DUMMY_OFFSET, .last =
 static struct {
 	struct sy__queue lock;
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
+	bool fences;       /* this process may fence its threads */
+	bool holds_signals; /* ... of the claimer; signals: its mask before */
+	uint64_t signals;
+	unsigned unasked; /* a slot whose owner was alone when it came; 0: none */
+	bool overflown; /* the other shared slots are in use; as `full` */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
 	unsigned failed_claims; /* claims by sy__slots_claim_try since one that reached all slots */
 	struct {
-		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
+		struct sy__thread *owner; /* NULL: nobody. Of shared slots always */
 		const struct sy__thread *last_owner; /* has ended; to compare with, not to follow */
 		long id;      /* the owner's thread id */
 		bool robust;  /* the kernel had a list of robust futexes of the owner */
@@ -114,12 +123,12 @@ static struct {
 	} slots[SY_THREAD_SLOTS];
 } table;
 
-static sy__lock_t shared_lock;
+static sy__lock_t shared_locks[SY_SHARED_SLOTS]; /* SHARED's, then those of the other shared slots, the last one first */
 static void (*on_slot_end)(unsigned slot); /* NULL: nobody wants to know */
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
-static int library; /* ASLEEP, AWAKE, or the process in which a thread is waking it */
+static int library; /* ASLEEP, AWAKE, UNLOADED, or the process in which a thread is waking it */
 
-enum { AWAKE = -1, ASLEEP };
+enum { AWAKE = -1, ASLEEP, UNLOADED = -2 };
 
 /* glibc's, of its list of streams; recursive. */
 void lock_streams(void) __asm__("_IO_list_lock") __attribute__((weak));
@@ -129,14 +138,9 @@ void reset_streams_lock(void) __asm__("_IO_list_resetlock") __attribute__((weak)
 /* ---- The fence for all threads ----------------------------------------------------------------------------------- */
 
 #ifdef __NR_membarrier
-/* Keeps errno, as free must, which may come here. */
 static bool membarrier(int command)
 {
-	int before = errno;
-	bool done = syscall(__NR_membarrier, command, 0) == 0;
-
-	errno = before;
-	return done;
+	return sy__system(__NR_membarrier, command, 0, 0, 0) == 0;
 }
 #else
 static bool membarrier(int command)
@@ -146,11 +150,35 @@ static bool membarrier(int command)
 }
 #endif
 
-/* Has every thread execute a fence. Registers on demand: a fork may have lost the registration. */
+/* Whether the kernel lets this process fence. Registers it, before its first claim with other threads: that takes some milliseconds,
+ * so no lock of the table is held. A program with one thread makes no such call, as a sandbox might end it for that. */
+static void get_fence(void)
+{
+	if (table.owned > 1 && !__atomic_load_n(&table.fences, __ATOMIC_RELAXED) && !sy__system_is_shut_in())
+		__atomic_store_n(&table.fences, membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED), __ATOMIC_RELAXED);
+}
+
+/* Has every thread execute a fence. */
 static bool fence_all(void)
 {
-	return membarrier(MEMBARRIER_PRIVATE_EXPEDITED) ||
-	       (membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
+	return !sy__system_is_shut_in() && membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
+}
+
+/* ---- Signals ------------------------------------------------------------------------------------------------------ */
+
+/* A claimer that a signal's handler stops would stop all others. So signals wait for the end of claims that wait for nobody long.
+ * With the table's lock held, which guards the mask of before. */
+static void hold_signals(void)
+{
+	static const uint64_t all = UINT64_MAX;
+
+	table.holds_signals =
+	        sy__system(SYS_rt_sigprocmask, SIG_BLOCK, sy__system_word(&all), sy__system_word(&table.signals), sizeof(all)) == 0;
+}
+
+static void let_signals_in(const uint64_t *before)
+{
+	sy__system(SYS_rt_sigprocmask, SIG_SETMASK, sy__system_word(before), 0, sizeof(*before));
 }
 
 /* ---- A slot of one's own ----------------------------------------------------------------------------------------- */
@@ -251,41 +279,65 @@ static bool awake(void)
 
 	if (sy__likely(seen == AWAKE))
 		return true;
-	now = (int)getpid();
-	if (seen == now || !__atomic_compare_exchange_n(&library, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	now = sy__system_process();
+	if (seen == now || seen == UNLOADED || !__atomic_compare_exchange_n(&library, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
 	if (pthread_key_create(&at_end, thread_ends) || pthread_atfork(before_fork, after_fork_parent, after_fork_child))
 		return false;
 	__atomic_store_n(&library, AWAKE, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* Before there are other threads, which might fork meanwhile; and membarrier registers fastest with one thread. */
+/* Before there are other threads, which might fork meanwhile. */
 __attribute__((constructor)) static void wake(void)
 {
 	awake();
 }
 
+/* A plugin with the library in it is unloaded, and threads that used it end later: their ends must not come to code that is gone. The
+ * C library forgets the fork handlers by itself. At the end of a program this runs as well, as late as possible; threads that still
+ * run then keep the slots they have. */
+__attribute__((destructor(101))) static void unload(void)
+{
+	int seen = AWAKE;
+
+	if (__atomic_compare_exchange_n(&library, &seen, UNLOADED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		pthread_key_delete(at_end);
+}
+
 /* Whether the kernel has a list of robust futexes of this thread; `unknown` if it does not tell. */
 static bool is_robust(long id, bool unknown)
 {
-	int before = errno;
+	if (sy__system_is_shut_in())
+		return unknown;
+
 	void *list = NULL;
 	size_t bytes;
 
-	if (syscall(SYS_get_robust_list, id, &list, &bytes) == 0)
+	if (sy__system(SYS_get_robust_list, id, sy__system_word(&list), sy__system_word(&bytes), 0) == 0)
 		return list != NULL;
-	errno = before;
 	return unknown;
 }
 
-/* The calling thread owns the slot. With the table's lock held. */
-static void own_slot(struct sy__thread *self, unsigned slot)
+/* With the table's lock held, as the next. */
+static void note_robust(unsigned slot)
+{
+	table.slots[slot].robust = table.slots[slot].owner && is_robust(table.slots[slot].id, false);
+}
+
+/* The calling thread owns the slot. Of a thread that is alone the kernel is asked when a second one comes: a program with one thread
+ * makes no such call, as a sandbox might end it for that. */
+static void own_slot(struct sy__thread *self, unsigned slot, bool alone)
 {
 	set_owner(slot, self);
-	table.slots[slot].id = syscall(SYS_gettid);
-	table.slots[slot].robust = is_robust(table.slots[slot].id, false);
+	table.slots[slot].id = sy__system(SYS_gettid, 0, 0, 0, 0);
+	table.slots[slot].robust = false;
+	if (!alone) {
+		note_robust(slot);
+		if (table.unasked)
+			note_robust(table.unasked);
+	}
+	table.unasked = alone ? slot : 0;
 }
 
 static bool is_free(unsigned slot)
@@ -293,7 +345,7 @@ static bool is_free(unsigned slot)
 	return !table.slots[slot].owner && !table.slots[slot].lost;
 }
 
-/* The slot for a thread that has none; SY_THREAD_SLOTS: none is free. */
+/* The slot for a thread that has none; above LAST_OWNED: none is free. */
 static unsigned free_slot(const struct sy__thread *self)
 {
 	unsigned slot;
@@ -301,26 +353,29 @@ static unsigned free_slot(const struct sy__thread *self)
 	for (slot = SHARED + 1; slot < SY_WARM_SLOTS; slot++)
 		if (table.slots[slot].last_owner == self && is_free(slot))
 			return slot;
-	for (slot = SHARED + 1; slot < SY_THREAD_SLOTS && !is_free(slot); slot++)
+	for (slot = SHARED + 1; slot <= LAST_OWNED && !is_free(slot); slot++)
 		;
 	return slot;
 }
 
-/* NO_SLOT: none is free. */
+/* NO_SLOT: none is free, or hundreds of threads begin at once. Their queue would take a second, so each goes without for a call. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
 	unsigned slot;
 
-	sy__queue_lock(&table.lock);
+	if (!sy__queue_lock_unless_long(&table.lock))
+		return NO_SLOT;
 	slot = free_slot(self);
-	if (slot < SY_THREAD_SLOTS)
-		own_slot(self, slot);
-	else
+	if (slot <= LAST_OWNED) {
+		own_slot(self, slot, !table.owned);
+	} else {
 		say_full(true);
-	if (slot > SHARED + table.owned && slot < SY_THREAD_SLOTS)
+		__atomic_store_n(&table.overflown, true, __ATOMIC_RELAXED);
+	}
+	if (slot > SHARED + table.owned && slot <= LAST_OWNED)
 		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
 	sy__queue_unlock(&table.lock);
-	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
+	return slot <= LAST_OWNED ? slot : NO_SLOT;
 }
 
 /* Outside a call: pthread_setspecific may allocate, and claimers wait for slot owners that are in a call. */
@@ -354,24 +409,61 @@ static void begin_after_claim(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
-/* shared_lock is unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
+static unsigned shared_slot(unsigned index)
+{
+	return index ? SY_THREAD_SLOTS - index : SHARED;
+}
+
+static bool is_shared(unsigned slot)
+{
+	return slot == SHARED || slot > LAST_OWNED;
+}
+
+/* Shared slots in use. Relaxed: claimers have the table's lock, under which it changes; others may begin to use them late. */
+static unsigned shared_slots(void)
+{
+	return __atomic_load_n(&table.overflown, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
+}
+
+/* The index of a shared slot that was free, or else of the one where this thread waits; *locked: whether it is locked. Threads that
+ * run at once are few, so most find a free one at once. */
+static unsigned choose_shared(const struct sy__thread *self, bool *locked)
+{
+	unsigned count = shared_slots(), first = (unsigned)((uintptr_t)self >> 12) % count;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned index = (first + i) % count;
+
+		*locked = sy__lock_try(&shared_locks[index]);
+		if (*locked)
+			return index;
+	}
+	return first;
+}
+
+/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
  * not take it again and again: a thread that meets a claim waits with table.lock held, and so only for calls, which end. A
  * forking thread has both locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
-	if (!self->claims && !sy__lock_unless(&shared_lock, &table.slots[SHARED].claimed)) {
+	bool locked = self->claims;
+	unsigned index = locked ? 0 : choose_shared(self, &locked);
+
+	if (!locked && !sy__lock_unless(&shared_locks[index], &table.slots[shared_slot(index)].claimed)) {
 		sy__queue_lock(&table.lock);
-		sy__lock(&shared_lock);
+		sy__lock(&shared_locks[index]);
 		sy__queue_unlock(&table.lock);
 	}
-	self->slot = SHARED;
+	self->slot = shared_slot(index);
 }
 
 static SY__COLD void leave_shared(struct sy__thread *self)
 {
+	unsigned slot = self->slot;
+
 	self->slot = NO_SLOT;
 	if (!self->claims)
-		sy__unlock(&shared_lock);
+		sy__unlock(&shared_locks[slot == SHARED ? 0 : SY_THREAD_SLOTS - slot]);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -396,7 +488,7 @@ void sy__call_leave(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (sy__unlikely(self->slot == SHARED))
+	if (sy__unlikely(is_shared(self->slot)))
 		leave_shared(self);
 	else
 		show_own(self, self->slot);
@@ -454,14 +546,9 @@ static bool fast_call_ended(const struct sy__thread *victim, unsigned patience)
 /* With the table's lock held, as the next. */
 static bool owner_lives(unsigned slot)
 {
-	int before = errno;
-	bool gone;
-
 	if (table.slots[slot].robust && !is_robust(table.slots[slot].id, true))
 		return false;
-	gone = syscall(SYS_tgkill, getpid(), table.slots[slot].id, 0) && errno == ESRCH;
-	errno = before;
-	return !gone;
+	return sy__system(SYS_tgkill, sy__system_process(), table.slots[slot].id, 0, 0) != -ESRCH;
 }
 
 static void forget_the_dead(const struct sy__thread *self)
@@ -471,10 +558,19 @@ static void forget_the_dead(const struct sy__thread *self)
 			set_free(slot);
 }
 
-/* Steps 3 and 4. With the table's lock held, as the next. */
+/* Whether a claimed slot has an owner. With the table's lock held, as the next two. */
+static bool has_victims(void)
+{
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		if (table.slots[slot].claimed && table.slots[slot].owner)
+			return true;
+	return false;
+}
+
+/* Steps 3 and 4. */
 static void wait_for_fast_calls(unsigned patience)
 {
-	bool fenced = fence_all();
+	bool fenced = has_victims() && fence_all();
 
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
 		if (table.slots[slot].claimed && table.slots[slot].owner)
@@ -497,15 +593,30 @@ static bool forget_notes(void)
 	return any;
 }
 
-/* With the table's lock held. Slots that nobody owns are claimed by that alone. False: some did not come. */
-static bool claim_all(struct sy__thread *self, unsigned patience)
+/* Steps 1 and 2 for all slots, with the table's lock held. Slots that nobody owns are claimed by that alone. False: some slow call
+ * goes on. All threads may have been stopped in the middle of theirs, so after one such call the next gets less time. */
+static bool stop_all_slow_calls(struct sy__thread *self, unsigned patience)
 {
 	bool all = true;
 
 	forget_the_dead(self);
-	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
-		table.slots[slot].claimed = !table.slots[slot].lost && table.slots[slot].owner != self &&
-		                      (!table.slots[slot].owner || stop_slow_calls(table.slots[slot].owner, patience));
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		struct sy__thread *owner = table.slots[slot].owner;
+		bool stopped = !owner || table.slots[slot].lost || owner == self || stop_slow_calls(owner, patience);
+
+		table.slots[slot].claimed = !table.slots[slot].lost && owner != self && stopped;
+		if (!stopped)
+			patience = patience < SOON ? patience : PATIENCE;
+		all &= stopped;
+	}
+	return all;
+}
+
+/* The rest of a claim, of the slots whose slow calls have stopped. With the table's lock held. False: some did not come. */
+static bool claim_stopped(struct sy__thread *self, unsigned patience)
+{
+	bool all = true;
+
 	do
 		wait_for_fast_calls(patience);
 	while (forget_notes());
@@ -540,31 +651,44 @@ static void release_all(struct sy__thread *self)
 }
 
 /* With both locks held. Relaxed: readers without them only choose how to wait. */
-static void say_shared_claimed(bool claimed)
+static void say_shared_claimed(unsigned index, bool claimed)
 {
-	__atomic_store_n(&table.slots[SHARED].claimed, claimed, __ATOMIC_RELAXED);
+	__atomic_store_n(&table.slots[shared_slot(index)].claimed, claimed, __ATOMIC_RELAXED);
 }
 
 bool sy__slots_claim_try(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (self->claims || !in_call(self) || !sy__queue_try(&table.lock))
+	if (self->claims || !in_call(self))
 		return false;
-	if (self->slot != SHARED && sy__lock_try(&shared_lock))
-		say_shared_claimed(true);
-	table.failed_claims = claim_all(self, patience()) ? 0 : table.failed_claims + 1;
+	get_fence();
+	if (!sy__queue_try(&table.lock))
+		return false;
+	hold_signals();
+	for (unsigned index = 0; index < shared_slots(); index++)
+		if (self->slot != shared_slot(index) && sy__lock_try(&shared_locks[index]))
+			say_shared_claimed(index, true);
+	stop_all_slow_calls(self, patience());
+	table.failed_claims = claim_stopped(self, patience()) ? 0 : table.failed_claims + 1;
 	return true;
 }
 
 void sy__slots_release(void)
 {
+	const uint64_t signals = table.signals;
+	const bool held = table.holds_signals;
+
+	table.holds_signals = false;
 	release_all(&sy__self);
-	if (table.slots[SHARED].claimed) {
-		say_shared_claimed(false);
-		sy__unlock(&shared_lock);
-	}
+	for (unsigned index = 0; index < shared_slots(); index++)
+		if (table.slots[shared_slot(index)].claimed) {
+			say_shared_claimed(index, false);
+			sy__unlock(&shared_locks[index]);
+		}
 	sy__queue_unlock(&table.lock);
+	if (held)
+		let_signals_in(&signals);
 }
 
 /* Nobody can own or claim the slot meanwhile, as both need the table's lock. Its last owner's writes are visible, as it gave the
@@ -590,29 +714,65 @@ void sy__slot_release(unsigned slot)
 	sy__queue_unlock(&table.lock);
 }
 
-/* Claims all slots, for a thread outside of calls. */
-static void claim_outside(struct sy__thread *self)
+/* Claims all shared slots. False: a thread that has one did not give it back in time. */
+static bool claim_shared(unsigned patience)
+{
+	for (unsigned index = 0; index < shared_slots(); index++) {
+		unsigned looks = 0;
+
+		while (!sy__lock_try(&shared_locks[index])) {
+			if (looks >= patience)
+				return false;
+			looks = sy__look_again(looks);
+		}
+		say_shared_claimed(index, true);
+	}
+	return true;
+}
+
+/* Claims all slots, for a thread outside of calls. A thread may have been stopped in the middle of a call, by a signal. In a fast call
+ * it has no lock, so its slot is left out after a while. False: it is in a slow one, and nothing is claimed. */
+static bool claim_outside(struct sy__thread *self, unsigned patience)
 {
 	if (self->slot == NO_SLOT)
 		attach(self);
+	get_fence();
 	sy__queue_lock(&table.lock);
-	sy__lock(&shared_lock);
-	say_shared_claimed(true);
-	claim_all(self, FOREVER);
+	if (patience != FOREVER)
+		hold_signals();
+	if (!claim_shared(patience)) {
+		sy__slots_release();
+		return false;
+	}
+	if (!stop_all_slow_calls(self, patience)) {
+		sy__slots_release();
+		return false;
+	}
+	claim_stopped(self, SOON);
+	return true;
 }
 
-bool sy__claim_enter(unsigned *slot)
+static bool claim_enter(unsigned *slot, unsigned patience)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (self->claims || in_call(self))
+	if (self->claims || in_call(self) || !claim_outside(self, patience))
 		return false;
-	claim_outside(self);
 	/* A plain store will do: to claim this thread, others need the lock. */
 	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
 	show(self, SY__DUMMY_OFFSET);
 	*slot = self->slot == NO_SLOT ? SHARED : self->slot;
 	return true;
+}
+
+bool sy__claim_enter(unsigned *slot)
+{
+	return claim_enter(slot, FOREVER);
+}
+
+bool sy__claim_enter_soon(unsigned *slot)
+{
+	return claim_enter(slot, SOON);
 }
 
 void sy__claim_leave(void)
@@ -628,7 +788,7 @@ void sy__claim_leave(void)
 
 unsigned sy__slots_high(void)
 {
-	return SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
+	return shared_slots() > 1 ? SY_THREAD_SLOTS : SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
 }
 
 bool sy__slot_mine(unsigned slot)
@@ -655,7 +815,7 @@ static void before_fork(void)
 		return;
 	if (lock_streams)
 		lock_streams();
-	claim_outside(self);
+	claim_outside(self, FOREVER);
 	self->forking = true;
 }
 
@@ -679,24 +839,24 @@ static void after_fork_child(void)
 		return;
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
 		if (table.slots[slot].owner == self) {
-			own_slot(self, slot);
+			own_slot(self, slot, true);
 			continue;
 		}
 		table.slots[slot].lost = !table.slots[slot].claimed;
 		set_free(slot);
 	}
 	self->forking = false;
+	table.fences = false;
 	sy__queue_forget(&table.lock);
 	sy__slots_release();
 	if (reset_streams_lock)
 		reset_streams_lock();
 }
 
-/* By the system call itself: the C library's function would bring more of that library into a small program's memory. */
 unsigned sy__cpus(void)
 {
 	unsigned long set[1024 / (8 * sizeof(unsigned long))];
-	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(set), set);
+	long bytes = sy__system(SYS_sched_getaffinity, 0, sizeof(set), sy__system_word(set), 0);
 	unsigned count = 0;
 
 	for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof(*set); i++)

@@ -1,34 +1,16 @@
 /*
- * State and system calls behind platform/user.h.
+ * State and system calls behind platform/user.h: locks. Memory is in source.c, slots in threads.c, the clock in clock.c.
  *
- * The memory source. Reserved space is a private anonymous mapping without access: with MAP_NORESERVE the operating system
- * charges nothing for it, and a stray access faults instead of growing memory. Committing is mprotect, which touches
- * nothing either: pages appear when they are written. Discarding is MADV_DONTNEED, after which the pages read zero again.
- * The operating system's pages may be larger than ours (arm64 has 16 and 64 KiB pages), hence a discarded range is rounded
- * inwards: what shares a page with something in use stays. So does memory that the program has locked (mlock). What stays is
- * cleared, as callers expect zeroes. getpagesize tells the page size: sysconf would read a table that brings 64 KiB of the C
- * library into the program's memory.
- *
- * Only this file, among the core's, includes headers of the operating system.
+ * Only the files of this folder, among the core's, include headers of the operating system.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, madvise */
+#define _GNU_SOURCE /* syscall */
 #include <slabyard/slabyard.h>
 
 #include "../platform.h"
+#include "system_call.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#ifdef MAP_FIXED_NOREPLACE
-#define FIXED_NOREPLACE MAP_FIXED_NOREPLACE
-#else
-#define FIXED_NOREPLACE 0x100000 /* linux/mman.h, which old systems lack */
-#endif
+#define PRIVATE_WAIT 128 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG of linux/futex.h, which C libraries need not come with */
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
@@ -38,19 +20,11 @@
 #define FAR 400u
 #define SLEEP_EACH_NS 50000 /* for each waiter ahead, of FAR at most */
 
-static uint64_t monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t (*sy__clock)(void) = monotonic;
+uint64_t (*sy__clock)(void) = sy__monotonic;
 
 void sy_platform_set_clock(uint64_t (*clock)(void))
 {
-	sy__clock = clock ? clock : monotonic;
+	sy__clock = clock ? clock : sy__monotonic;
 }
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -70,18 +44,23 @@ static inline void spin_pause(void)
 }
 #endif
 
-/* By the system call itself: the C library's nanosleep is a cancellation point. Its argument has two words on all machines. */
+static void yield(void)
+{
+	sy__system(SYS_sched_yield, 0, 0, 0, 0);
+}
+
+/* Waits on a word that nobody wakes. Sandboxes let futexes through, as every lock needs them, but maybe no other call that sleeps.
+ * The call's argument has two words on all machines. */
 static void sleep_for(long nanoseconds)
 {
-#ifdef SYS_nanosleep
+#ifdef SYS_futex
+	static const unsigned word;
 	const long moment[2] = { 0, nanoseconds };
-	int before = errno;
 
-	syscall(SYS_nanosleep, moment, NULL);
-	errno = before;
+	sy__system(SYS_futex, sy__system_word(&word), PRIVATE_WAIT, 0, sy__system_word(moment));
 #else
 	(void)nanoseconds;
-	sched_yield();
+	yield();
 #endif
 }
 
@@ -89,7 +68,8 @@ static void sleep_for(long nanoseconds)
  * lock's owner would get no processor. */
 static long sleep_length(unsigned looks)
 {
-	unsigned doublings = (looks - SPINS_BEFORE_SLEEP) / (SPINS_BEFORE_YIELD * SLEEPS_BEFORE_LONGER);
+	unsigned after = looks > SPINS_BEFORE_SLEEP ? looks - SPINS_BEFORE_SLEEP : 0;
+	unsigned doublings = after / (SPINS_BEFORE_YIELD * SLEEPS_BEFORE_LONGER);
 
 	return (long)SLEEP_NS << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS);
 }
@@ -97,10 +77,10 @@ static long sleep_length(unsigned looks)
 /* Yielding alone is not enough: a real-time thread that yields still runs before a lower-priority owner. */
 static void give_way(unsigned looks)
 {
-	if (looks > SPINS_BEFORE_SLEEP)
+	if (looks > SPINS_BEFORE_SLEEP || sy__system_is_shut_in())
 		sleep_for(sleep_length(looks));
 	else
-		sched_yield();
+		yield();
 }
 
 /* Waits a moment before the next look at a word that another thread will change; returns looks + 1. */
@@ -162,6 +142,16 @@ void sy__queue_lock(struct sy__queue *queue)
 	}
 }
 
+bool sy__queue_lock_unless_long(struct sy__queue *queue)
+{
+	unsigned serving = __atomic_load_n(&queue->serving, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&queue->next, __ATOMIC_RELAXED) - serving > NEAR)
+		return false;
+	sy__queue_lock(queue);
+	return true;
+}
+
 bool sy__queue_try(struct sy__queue *queue)
 {
 	unsigned number = __atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE);
@@ -197,117 +187,3 @@ bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	return right;
 }
 #endif
-
-void *sy__source_reserve(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-int sy__source_commit(void *p, size_t bytes)
-{
-	uintptr_t mask = (uintptr_t)getpagesize() - 1;
-	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
-
-	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE);
-}
-
-bool sy__source_allows(size_t bytes)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
-}
-
-void sy__source_discard(void *p, size_t bytes)
-{
-	uintptr_t mask = (uintptr_t)getpagesize() - 1;
-	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
-	int error = errno; /* free must keep it */
-
-	if (from >= to || madvise((void *)from, to - from, MADV_DONTNEED))
-		from = to = end;
-	sy__fill(p, 0, from - start);
-	sy__fill((void *)to, 0, end - to);
-	errno = error;
-}
-
-/* A limit to data counts writable memory, present or not. If the system refuses, the memory goes on counting. */
-void sy__source_withdraw(void *p, size_t bytes)
-{
-	uintptr_t mask = (uintptr_t)getpagesize() - 1;
-	uintptr_t from = ((uintptr_t)p + mask) & ~mask, to = ((uintptr_t)p + bytes) & ~mask;
-	int error = errno;
-
-	sy__source_discard(p, bytes);
-	if (from < to)
-		mprotect((void *)from, to - from, PROT_NONE);
-	errno = error;
-}
-
-/* Asks piece by piece, until enough is found. */
-bool sy__source_has(const void *p, size_t bytes, size_t least)
-{
-	unsigned char there[1024];
-	size_t page = (size_t)getpagesize(), step, found = 0;
-	int error = errno;
-
-	for (size_t at = 0; at < bytes && found < least; at += step) {
-		step = bytes - at < sizeof(there) * page ? bytes - at : sizeof(there) * page;
-		if (mincore((char *)(uintptr_t)p + at, step, there)) {
-			errno = error;
-			return true;
-		}
-		for (size_t i = 0; i < step / page; i++)
-			found += there[i] & 1 ? page : 0;
-	}
-	return found >= least;
-}
-
-#ifdef MADV_HUGEPAGE
-static void advise(void *p, size_t bytes, int advice)
-{
-	int error = errno;
-
-	madvise(p, bytes, advice);
-	errno = error;
-}
-
-void sy__source_prefer_huge(void *p, size_t bytes)
-{
-	advise(p, bytes, MADV_HUGEPAGE);
-}
-
-void sy__source_prefer_small(void *p, size_t bytes)
-{
-	advise(p, bytes, MADV_NOHUGEPAGE);
-}
-#else
-void sy__source_prefer_huge(void *p, size_t bytes)
-{
-	(void)p;
-	(void)bytes;
-}
-
-void sy__source_prefer_small(void *p, size_t bytes)
-{
-	(void)p;
-	(void)bytes;
-}
-#endif
-
-void sy__source_release(void *p, size_t bytes)
-{
-	munmap(p, bytes);
-}
-
-/* Kernels before 4.17 ignore the flag, and may map elsewhere. */
-bool sy__source_reserve_at(void *p, size_t bytes)
-{
-	void *found = mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | FIXED_NOREPLACE, -1, 0);
-
-	if (found != MAP_FAILED && found != p)
-		munmap(found, bytes);
-	return found == p;
-}

@@ -19,7 +19,7 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched. So a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c and threads.c.
+ * The state behind this header is in user.c, source.c, clock.c and threads.c.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
@@ -32,7 +32,8 @@ typedef struct {
 
 #define SY__LOCK_INIT { 0 }
 
-extern uint64_t (*sy__clock)(void); /* sy_platform_set_clock */
+uint64_t sy__monotonic(void); /* nanoseconds */
+extern uint64_t (*sy__clock)(void); /* that, or what the program has set by sy_platform_set_clock */
 
 /* Thread-local state. The fast path uses the members before `slot`, except `state`; threads.c uses all. */
 struct __attribute__((aligned(64))) sy__thread {
@@ -75,6 +76,7 @@ void sy__call_leave(void);
 unsigned sy__calls(void);
 bool sy__watch(bool on);
 bool sy__claim_enter(unsigned *slot);
+bool sy__claim_enter_soon(unsigned *slot);
 void sy__claim_leave(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
@@ -161,18 +163,29 @@ struct sy__queue {
 };
 
 void sy__queue_lock(struct sy__queue *);
+bool sy__queue_lock_unless_long(struct sy__queue *); /* false: many wait already */
 bool sy__queue_try(struct sy__queue *);
 void sy__queue_unlock(struct sy__queue *);
 
 /* In the child of a fork, by the thread that has it: forgets the waiters, which do not exist there. */
 void sy__queue_forget(struct sy__queue *);
 
+/* What a program has asked for that is to be done to its future memory: nothing, to lock it, or to lock what is touched of it. */
+enum sy__locks { SY__LOCKS_NONE, SY__LOCKS_ALL, SY__LOCKS_TOUCHED };
+
+void sy__source_lock_future(enum sy__locks);
+bool sy__source_locks(void);     /* whether any of it */
+void sy__source_only_small(void); /* no huge pages from now on */
+void sy__system_shut_in(void);   /* the program is about to forbid itself system calls */
+bool sy__system_is_shut_in(void);
+
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
 void sy__source_withdraw(void *p, size_t bytes);
-void sy__source_prefer_huge(void *p, size_t bytes);
+bool sy__source_prefer_huge(void *p, size_t bytes);
 void sy__source_prefer_small(void *p, size_t bytes);
+bool sy__source_tells(void);
 bool sy__source_has(const void *p, size_t bytes, size_t least);
 bool sy__source_allows(size_t bytes);
 void sy__source_release(void *p, size_t bytes);

@@ -546,10 +546,14 @@ static inline void __free_page(struct page *page)
 #define virt_to_head_page(address) virt_to_page(address)
 #define page_to_virt(page) page_address(page)
 #define offset_in_page(address) ((unsigned long)(uintptr_t)(address) & (SY_PAGE_SIZE - 1))
-#ifndef PAGE_SIZE
-#define PAGE_SHIFT SY_PAGE_SHIFT
+#ifndef PAGE_SIZE /* musl's <limits.h> has this one alone */
 #define PAGE_SIZE ((unsigned long)SY_PAGE_SIZE)
-#define PAGE_MASK (~(PAGE_SIZE - 1))
+#endif
+#ifndef PAGE_SHIFT
+#define PAGE_SHIFT SY_PAGE_SHIFT
+#endif
+#ifndef PAGE_MASK
+#define PAGE_MASK (~((unsigned long)PAGE_SIZE - 1))
 #endif
 #ifndef PAGE_ALIGN
 #define PAGE_ALIGN(address) (((address) + PAGE_SIZE - 1) & PAGE_MASK)

@@ -8,6 +8,7 @@
 
 #include "report.h"
 #include "core/debug/debug.h"
+#include "core/platform/system_call.h"
 
 #include <link.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static unsigned stack(uintptr_t *frames, unsigned most)
 
 static uint64_t thread(void)
 {
-	return (uint64_t)syscall(SYS_gettid);
+	return (uint64_t)sy__system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 const struct sy__debug_hooks sy__debug_program = { stack, thread, sy__bug_tell, sy__debug_checks_of };

@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
+#ifdef RTLD_DEEPBIND /* C libraries without it need nothing */
+
 typedef void *opener(const char *file, int mode);
 
 static opener *next;
@@ -34,3 +36,5 @@ __attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
 		open = find_next();
 	return open(file, mode & ~RTLD_DEEPBIND);
 }
+
+#endif

@@ -151,6 +151,11 @@ static inline bool sy__claim_enter(unsigned *slot)
 	return sy__call_enter(slot);
 }
 
+static inline bool sy__claim_enter_soon(unsigned *slot)
+{
+	return sy__call_enter(slot);
+}
+
 static inline void sy__claim_leave(void)
 {
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "core/platform/system_call.h"
+
 #include "core/types.h"
 
 #include "check.h"
@@ -37,29 +39,22 @@ static bool system_has(const void *p, size_t bytes, size_t least)
 	return found >= least;
 }
 
-static int unmap(void *start, size_t bytes)
+static bool unmap(void *start, size_t bytes)
 {
 	(void)start;
 	unmapped += bytes;
-	return 0;
+	return true;
 }
 
-static void *move(void *start, size_t bytes, size_t wanted, int flags, ...)
+static void *move(void *start, size_t bytes, size_t wanted, int flags, const void *place)
 {
-	void *to = world + WORLD / 2;
-	va_list more;
-
 	(void)start;
 	(void)bytes;
 	(void)wanted;
 	if (!moves)
-		return MAP_FAILED;
+		return NULL;
 	moves--;
-	va_start(more, flags);
-	if (flags & MREMAP_FIXED)
-		to = va_arg(more, void *);
-	va_end(more);
-	return to;
+	return flags & MREMAP_FIXED ? (void *)(uintptr_t)place : world + WORLD / 2;
 }
 
 size_t sy__system_page_bytes(void)
@@ -68,12 +63,12 @@ size_t sy__system_page_bytes(void)
 }
 
 #define sy__source_has system_has
-#define munmap unmap
-#define mremap move
+#define sy__system_unmap unmap
+#define sy__system_remap move
 #include "malloc/mapping_cache.c"
 #undef sy__source_has
-#undef munmap
-#undef mremap
+#undef sy__system_unmap
+#undef sy__system_remap
 
 static uint64_t clock_of_test(void)
 {

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "core/platform/system_call.h"
+
 #include "check.h"
 #include "core/platform.h"
 #include "malloc/mapping_cache.h"
@@ -37,19 +39,19 @@ static bool system_has(const void *p, size_t bytes, size_t least)
 	return found >= least;
 }
 
-static int unmap(void *start, size_t bytes)
+static bool unmap(void *start, size_t bytes)
 {
 	(void)start;
 	unmapped += bytes / PAGE;
-	return 0;
+	return true;
 }
 
-static int empty(void *start, size_t bytes, int advice)
+static bool empty(void *start, size_t bytes, int advice)
 {
 	CHECK_EQUAL(advice, MADV_DONTNEED);
 	memset(resident + page_at(start), false, bytes / PAGE);
 	emptied++;
-	return 0;
+	return true;
 }
 
 size_t sy__system_page_bytes(void)
@@ -58,13 +60,13 @@ size_t sy__system_page_bytes(void)
 }
 
 #define sy__source_has system_has
-#define munmap unmap
-#define madvise empty
+#define sy__system_unmap unmap
+#define sy__system_advise empty
 #include "malloc/mapping_cache.c"
 #include "malloc/mmap_threshold.c"
 #undef sy__source_has
-#undef munmap
-#undef madvise
+#undef sy__system_unmap
+#undef sy__system_advise
 
 static uint64_t clock_of_test(void)
 {

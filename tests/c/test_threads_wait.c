@@ -10,7 +10,7 @@
 
 #include "threads_support.h"
 
-#define OWNERS (SY_THREAD_SLOTS - 2) /* of all slots but the shared one and the main thread's */
+#define OWNERS (SY_THREAD_SLOTS - SY_SHARED_SLOTS - 1) /* of all slots but the shared ones and the main thread's */
 #define OTHERS 40
 #define CALLS 4000u /* of each */
 #define LOOKS 20000u

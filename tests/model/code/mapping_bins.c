@@ -8,6 +8,8 @@
 #define _GNU_SOURCE /* madvise */
 #include <sys/mman.h>
 
+#include "core/platform/system_call.h"
+
 #include "world.h"
 
 #define PAGE ((size_t)4096)
@@ -31,19 +33,19 @@ static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, co
 	}
 }
 
-static int unmap(void *start, size_t bytes)
+static bool unmap(void *start, size_t bytes)
 {
 	become(start, bytes, KEPT, UNMAPPED, "what somebody has is unmapped");
 	memset(start, 0xff, 2 * sizeof(size_t));
-	return 0;
+	return true;
 }
 
-static int empty(void *start, size_t bytes, int advice)
+static bool empty(void *start, size_t bytes, int advice)
 {
 	(void)start;
 	(void)bytes;
 	(void)advice;
-	return 0;
+	return true;
 }
 
 size_t sy__system_page_bytes(void)
@@ -54,11 +56,11 @@ size_t sy__system_page_bytes(void)
 #define MAPPING_BIN_LEAST 8u
 #define MAPPING_BINS 10u
 #define WAYS 1u
-#define munmap unmap
-#define madvise empty
+#define sy__system_unmap unmap
+#define sy__system_advise empty
 #include "malloc/mapping_cache.c"
-#undef munmap
-#undef madvise
+#undef sy__system_unmap
+#undef sy__system_advise
 
 /* ---- Threads -------------------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE /* mremap */
 #include <sys/mman.h>
 
+#include "core/platform/system_call.h"
+
 #include "world.h"
 
 #define PAGE ((size_t)64 << 10) /* as good as any: half of the least rest */
@@ -35,20 +37,21 @@ static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, co
 	}
 }
 
-static int unmap(void *start, size_t bytes)
+static bool unmap(void *start, size_t bytes)
 {
 	become(start, bytes, KEPT, UNMAPPED, "what somebody has is unmapped");
-	return 0;
+	return true;
 }
 
 /* Refuses, so that the range is given up: moves are single-threaded, and the pages' owner's. */
-static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
+static void *refuse(void *start, size_t bytes, size_t wanted, int flags, const void *place)
 {
 	(void)start;
 	(void)bytes;
 	(void)wanted;
 	(void)flags;
-	return MAP_FAILED;
+	(void)place;
+	return NULL;
 }
 
 size_t sy__system_page_bytes(void)
@@ -57,11 +60,11 @@ size_t sy__system_page_bytes(void)
 }
 
 #define RANGES 3u
-#define munmap unmap
-#define mremap refuse
+#define sy__system_unmap unmap
+#define sy__system_remap refuse
 #include "malloc/mapping_cache.c"
-#undef munmap
-#undef mremap
+#undef sy__system_unmap
+#undef sy__system_remap
 
 /* ---- Threads -------------------------------------------------------------------------------------------------------- */
 

@@ -147,10 +147,11 @@ void sy__on_slot_end(void (*function)(unsigned slot))
 	(void)function;
 }
 
-void sy__source_prefer_huge(void *start, size_t bytes)
+bool sy__source_prefer_huge(void *start, size_t bytes)
 {
 	(void)start;
 	(void)bytes;
+	return false;
 }
 
 void sy__source_prefer_small(void *start, size_t bytes)
@@ -163,6 +164,25 @@ bool sy__source_allows(size_t bytes)
 {
 	(void)bytes;
 	return true;
+}
+
+bool sy__source_tells(void)
+{
+	return false;
+}
+
+bool sy__source_locks(void)
+{
+	return false;
+}
+
+void sy__source_lock_future(enum sy__locks locks)
+{
+	(void)locks;
+}
+
+void sy__source_only_small(void)
+{
 }
 
 bool sy__source_has(const void *start, size_t bytes, size_t least)
@@ -336,6 +356,11 @@ bool sy__claim_enter(unsigned *slot)
 	}
 	enter((unsigned)self, slot);
 	return true;
+}
+
+bool sy__claim_enter_soon(unsigned *slot)
+{
+	return sy__claim_enter(slot);
 }
 
 void sy__claim_leave(void)

@@ -8,7 +8,13 @@
 #define _GNU_SOURCE
 #include "schedule.h"
 
+/* All threads of a model are one of the system's: each is known by its slot. */
+#include "malloc/parts.h"
+static char callers[8];
+#define sy__caller() ((const void *)&callers[model_slot()])
 #include "malloc/process.c"
+
+#include <stdlib.h>
 
 static struct sy_heap heap;
 static unsigned made;
@@ -42,11 +48,42 @@ bool sy_spec_parse(struct sy_heap_config *config, const char *wanted, struct sy_
 	return true;
 }
 
-void sy__spec_show(char *line, size_t size, const char *wanted)
+const char *sy__setting(const char *name)
 {
-	(void)size;
-	(void)wanted;
-	*line = '\0';
+	(void)name;
+	return NULL;
+}
+
+size_t sy__setting_bytes(const char *name)
+{
+	(void)name;
+	return 0;
+}
+
+bool sy__setting_off(const char *name)
+{
+	(void)name;
+	return false;
+}
+
+void sy__setting_tell(const char *name, const char *value, const char *why)
+{
+	(void)name;
+	(void)value;
+	(void)why;
+}
+
+void sy__setting_refuse(const char *name, const char *value, const char *why)
+{
+	(void)name;
+	(void)value;
+	(void)why;
+	abort();
+}
+
+void sy__mapping_count(struct mapping_counts *counts)
+{
+	*counts = (struct mapping_counts){ 0 };
 }
 
 void sy__serve(struct sy_heap *served, bool alone)

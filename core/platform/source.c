@@ -1,0 +1,251 @@
+/*
+ * The memory source of platform/user.h.
+ *
+ * Reserved space is a private anonymous mapping without access. With MAP_NORESERVE the operating system charges nothing for it, and
+ * a stray access faults instead of growing memory. Committing makes it accessible, which touches nothing either: pages appear when
+ * they are written. Withdrawing maps it anew: only so does the system forget what it charged.
+ *
+ * Discarding is MADV_DONTNEED, after which the pages read zero again. The operating system's pages may be larger than ours (arm64
+ * has 16 and 64 KiB pages), hence a discarded range is rounded inwards: what shares a page with something in use stays. So does
+ * memory that the program has locked (mlock). What stays is cleared, as callers expect zeroes. getpagesize tells the page size:
+ * sysconf would read a table that brings 64 KiB of the C library into the program's memory.
+ *
+ * Core dumps leave out what is only reserved (MADV_DONTDUMP). Debuggers would write all of it.
+ *
+ * Huge pages. Where the system gives huge pages to everybody, a range of which little is touched would get memory for all of it. So
+ * reserved space has small pages until somebody asks for others.
+ *
+ * Locked memory. A program may ask that all its future memory be locked (mlockall with MCL_FUTURE). That is then done to what is
+ * committed, and undone to what is reserved: the system would count all of that toward the limit to locked memory.
+ *
+ * Sandboxes. A system-call filter may end a program for calls that it does not expect, and nobody expects mincore of a malloc. So the
+ * system is not asked what is in memory once the program has begun to shut itself in (sy__system_shut_in), nor while it has one
+ * thread and a filter from its parent. A filter that refuses such calls does no harm.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
+#include "../types.h"
+#include "../platform.h"
+#include "system_call.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#ifdef MAP_FIXED_NOREPLACE
+#define FIXED_NOREPLACE MAP_FIXED_NOREPLACE
+#else
+#define FIXED_NOREPLACE 0x100000 /* linux/mman.h, which old systems lack */
+#endif
+#define LOCK_ON_FAULT 1 /* MLOCK_ONFAULT */
+
+static enum sy__locks locks;
+static bool only_small;
+static bool shut_in;
+
+void sy__source_lock_future(enum sy__locks wanted)
+{
+	locks = wanted;
+}
+
+bool sy__source_locks(void)
+{
+	return locks != SY__LOCKS_NONE;
+}
+
+void sy__source_only_small(void)
+{
+	only_small = true;
+}
+
+/* ---- Addresses ---------------------------------------------------------------------------------------------------- */
+
+static bool advise(void *p, size_t bytes, int advice)
+{
+	return sy__system_advise(p, bytes, advice);
+}
+
+static void set_up_reserved(void *p, size_t bytes)
+{
+#ifdef MADV_DONTDUMP
+	advise(p, bytes, MADV_DONTDUMP);
+#endif
+	sy__source_prefer_small(p, bytes);
+	if (locks)
+		sy__system(SYS_munlock, sy__system_word(p), (long)bytes, 0, 0);
+}
+
+void *sy__source_reserve(size_t bytes)
+{
+	void *p = sy__system_map(NULL, bytes, PROT_NONE, MAP_NORESERVE);
+
+	if (p)
+		set_up_reserved(p, bytes);
+	return p;
+}
+
+/* Kernels before 4.17 ignore the flag, and may map elsewhere. */
+bool sy__source_reserve_at(void *p, size_t bytes)
+{
+	void *found = sy__system_map(p, bytes, PROT_NONE, MAP_NORESERVE | FIXED_NOREPLACE);
+
+	if (found == p)
+		set_up_reserved(p, bytes);
+	else if (found)
+		sy__system_unmap(found, bytes);
+	return found == p;
+}
+
+void sy__source_release(void *p, size_t bytes)
+{
+	sy__system_unmap(p, bytes);
+}
+
+bool sy__source_allows(size_t bytes)
+{
+	return bytes <= sy__system_limit(RLIMIT_AS);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+
+static bool lock_pages(void *p, size_t bytes)
+{
+	bool locked = true;
+
+	if (locks == SY__LOCKS_TOUCHED)
+#ifdef SYS_mlock2
+		locked = sy__system(SYS_mlock2, sy__system_word(p), (long)bytes, LOCK_ON_FAULT, 0) == 0;
+	else
+#endif
+		if (locks)
+		locked = sy__system(SYS_mlock, sy__system_word(p), (long)bytes, 0, 0) == 0;
+	if (!locked)
+		sy__system(SYS_munlock, sy__system_word(p), (long)bytes, 0, 0);
+	return locked;
+}
+
+/* Where the lock fails the space stays accessible: its first page may be shared with what was committed before. */
+int sy__source_commit(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
+	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
+
+	if (!sy__system_protect((void *)start, end - start, PROT_READ | PROT_WRITE) || !lock_pages((void *)start, end - start))
+		return -1;
+#ifdef MADV_DODUMP
+	advise((void *)start, end - start, MADV_DODUMP);
+#endif
+	return 0;
+}
+
+void sy__source_discard(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
+	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
+
+	if (from >= to || !advise((void *)from, to - from, MADV_DONTNEED))
+		from = to = end;
+	sy__fill(p, 0, from - start);
+	sy__fill((void *)to, 0, end - to);
+}
+
+/* If the system refuses, the memory goes on counting. */
+void sy__source_withdraw(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
+	uintptr_t from = ((uintptr_t)p + mask) & ~mask, to = ((uintptr_t)p + bytes) & ~mask;
+
+	sy__source_discard(p, bytes);
+	if (from < to && sy__system_map((void *)from, to - from, PROT_NONE, MAP_NORESERVE | MAP_FIXED))
+		set_up_reserved((void *)from, to - from);
+}
+
+bool sy__source_prefer_huge(void *p, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+	return !only_small && advise(p, bytes, MADV_HUGEPAGE);
+#else
+	(void)p;
+	(void)bytes;
+	return false;
+#endif
+}
+
+void sy__source_prefer_small(void *p, size_t bytes)
+{
+#ifdef MADV_NOHUGEPAGE
+	advise(p, bytes, MADV_NOHUGEPAGE);
+#else
+	(void)p;
+	(void)bytes;
+#endif
+}
+
+/* ---- What is in memory -------------------------------------------------------------------------------------------- */
+
+void sy__system_shut_in(void)
+{
+	__atomic_store_n(&shut_in, true, __ATOMIC_RELAXED);
+}
+
+bool sy__system_is_shut_in(void)
+{
+	return __atomic_load_n(&shut_in, __ATOMIC_RELAXED);
+}
+
+static bool begins(const char *text, const char *with)
+{
+	while (*with && *text == *with) {
+		text++;
+		with++;
+	}
+	return !*with;
+}
+
+/* Whether the system says that no filter is in force. */
+static bool is_free(void)
+{
+	static const char name[] = "\nSeccomp:\t0";
+	char text[4096];
+	long file = sy__system(SYS_openat, AT_FDCWD, sy__system_word("/proc/self/status"), O_RDONLY | O_CLOEXEC, 0);
+	long length = file < 0 ? 0 : sy__system(SYS_read, file, sy__system_word(text), sizeof(text) - 1, 0);
+
+	if (file >= 0)
+		sy__system(SYS_close, file, 0, 0, 0);
+	text[length > 0 ? length : 0] = '\0';
+	for (const char *at = text; *at; at++)
+		if (*at == '\n' && begins(at, name))
+			return true;
+	return false;
+}
+
+/* Relaxed: an answer that other threads find as well. */
+bool sy__source_tells(void)
+{
+	static enum { UNKNOWN, FREE, FILTERED } parents;
+	int known = __atomic_load_n(&parents, __ATOMIC_RELAXED);
+
+	if (sy__system_is_shut_in())
+		return false;
+	if (known == UNKNOWN) {
+		known = is_free() ? FREE : FILTERED;
+		__atomic_store_n(&parents, known, __ATOMIC_RELAXED);
+	}
+	return known == FREE || sy__slots_high() > 2;
+}
+
+/* Asks piece by piece, until enough is found. */
+bool sy__source_has(const void *p, size_t bytes, size_t least)
+{
+	unsigned char there[1024];
+	size_t page = (size_t)getpagesize(), step, found = 0;
+
+	if (!sy__source_tells())
+		return true;
+	for (size_t at = 0; at < bytes && found < least; at += step) {
+		step = bytes - at < sizeof(there) * page ? bytes - at : sizeof(there) * page;
+		if (sy__system(SYS_mincore, sy__system_word((const char *)p + at), (long)step, sy__system_word(there), 0))
+			return true;
+		for (size_t i = 0; i < step / page; i++)
+			found += there[i] & 1 ? page : 0;
+	}
+	return found >= least;
+}

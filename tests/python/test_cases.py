@@ -1,0 +1,161 @@
+"""Programs as they are: each stands for a kind of program on which malloc libraries have failed (docs/reliability.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from slabyard.results import run
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+ROOT = CASES.parents[1]
+POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
+MCL_CURRENT, MCL_FUTURE = 1, 2
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        assert not os.environ.get("CI"), f"{name} is missing"
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    for name in ("threads", "sandbox", "locked", "unload", "stopped"):
+        subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
+    options = ["-shared", "-fPIC", "-ldl"]
+    subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
+    return folder
+
+
+def _run(command: list[str], preload: str, policy: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LD_PRELOAD": preload, "SLABYARD": policy, **variables}
+    return subprocess.run(["env", *[f"{name}={environment[name]}" for name in ("LD_PRELOAD", "SLABYARD", *variables)], *command],
+                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+
+
+def _ok(command: list[str], preload: str, policy: str, **variables: str) -> None:
+    done = _run(command, preload, policy, **variables)
+    if done.returncode == 77:
+        pytest.skip("the system does not let this program limit itself")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("first", ["hooks", "ours"])
+def test_hooks_that_allocate(built: Path, policy: str, first: str) -> None:
+    order = [str(built / "hooks.so"), str(run.library())]
+    _ok([str(built / "threads")], " ".join(order if first == "hooks" else order[::-1]), policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("first", ["faketime", "ours"])
+def test_a_faked_clock(built: Path, policy: str, first: str) -> None:
+    _tool("faketime")
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    order = [str(found[0]), str(run.library())]
+    _ok([str(built / "threads")], " ".join(order if first == "faketime" else order[::-1]), policy, FAKETIME="-1d")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("how", [["alone"], ["alone", "refuse"], ["threads"], ["threads", "refuse"]])
+def test_sandboxes(built: Path, policy: str, how: list[str]) -> None:
+    _ok([str(built / "sandbox"), *how], str(run.library()), policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_future_memory_is_locked(built: Path, policy: str) -> None:
+    for flags in (MCL_FUTURE, MCL_CURRENT | MCL_FUTURE):
+        done = _run([str(built / "locked"), str(flags)], str(run.library()), policy)
+        if done.returncode == 77:
+            pytest.skip("this user may lock no memory")
+        got, locked = map(int, done.stdout.split())
+        assert got == 1000
+        assert 20000 <= locked < 64 << 10, "what is used, and not what is reserved"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_to_locked_memory_refuses(built: Path, policy: str) -> None:
+    done = _run([str(built / "locked"), str(MCL_FUTURE), "8"], str(run.library()), policy)
+    if done.returncode == 77:
+        pytest.skip("only root may become another user")
+    got, locked = map(int, done.stdout.split())
+    assert 0 < got < 1000 and 0 < locked <= 8 << 10
+
+
+def _build(build: Path, *words: str, options: tuple[str, ...] = ()) -> None:
+    configure = [_tool("cmake"), "-S", str(ROOT), "-B", str(build), "-DBUILD_TESTING=OFF", *options]
+    subprocess.run(configure, check=True, capture_output=True, timeout=120)
+    subprocess.run(["cmake", "--build", str(build), "-j2", "--target", *words], check=True, capture_output=True, timeout=900)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build = tmp_path_factory.mktemp("archive")
+    _build(build, "slabyard")
+    return build / "libslabyard.a"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_plugin_is_unloaded(built: Path, archive: Path, policy: str) -> None:
+    plugin = str(built / f"plugin-{policy}.so")
+    options = [f'-DPOLICY="{policy}"', f"-I{ROOT / 'include'}", "-shared", "-fPIC"]
+    subprocess.run([_tool("cc"), str(CASES / "plugin.c"), *options, str(archive), "-o", plugin, "-pthread"], check=True)
+    done = subprocess.run([str(built / "unload"), plugin], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+
+
+@pytest.mark.parametrize(("policy", "what"), [("yard", "malloc"), ("slqb", "malloc"), ("yard", "trim"), ("slub", "trim"), ("slqb", "trim")])
+def test_a_stopped_thread_stops_no_other(built: Path, policy: str, what: str) -> None:
+    _ok([str(built / "stopped"), what], str(run.library()), policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_reserved_is_not_dumped(policy: str) -> None:
+    """A debugger's core holds what is marked for dumps: that must be little."""
+    done = _run([_tool("cat"), "/proc/self/smaps"], str(run.library()), policy)
+    dumped = size = 0
+    for line in done.stdout.splitlines():
+        if line.startswith("Size:"):
+            size = int(line.split()[1])
+        elif line.startswith("VmFlags:"):
+            dumped += size if "dd" not in line.split() else 0
+    assert 0 < dumped < 40 << 10, f"{dumped} KiB"
+
+
+@pytest.mark.parametrize(("name", "value", "why"), [
+    ("SLABYARD_RESERVE", "64Q", "not a size"), ("SLABYARD_RESERVE", "1", "out of range"), ("SLABYARD_LIMIT", "G", "not a size"),
+    ("SLABYARD_LIMIT", "99999999999999999999", "out of range"), ("SLABYARD_HUGE_PAGES", "no", "not a choice"),
+])  # fmt: skip
+def test_a_wrong_setting_is_one_line(name: str, value: str, why: str) -> None:
+    done = _run([_tool("true")], str(run.library()), "yard", **{name: value})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"slabyard: {name}={value}: {why}") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_settings_hold(built: Path, policy: str) -> None:
+    settings = {"SLABYARD_RESERVE": "256M", "SLABYARD_LIMIT": "128m", "SLABYARD_HUGE_PAGES": "off"}
+    _ok([str(built / "threads")], str(run.library()), policy, **settings)
+    code = "import resource,sys; sys.stdout.write(open('/proc/self/status').read())"
+    done = _run([_tool("python3"), "-c", code], str(run.library()), policy, **settings)
+    size = next(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmSize:"))
+    assert size < 1 << 20, "KiB of addresses"
+    done = _run([_tool("python3"), "-c", "bytearray(200 << 20)"], str(run.library()), policy, **settings)
+    assert "MemoryError" in done.stderr
+
+
+def test_builds_with_musl(tmp_path: Path) -> None:
+    """The malloc library with musl's headers and libc, shared and static."""
+    compiler = _tool("musl-gcc")
+    build = tmp_path / "build"
+    _build(build, "slabyard_malloc", "slabyard_malloc_static", options=(f"-DCMAKE_C_COMPILER={compiler}",))
+    program = str(tmp_path / "threads")
+    subprocess.run([compiler, str(CASES / "threads.c"), "-o", program, "-pthread"], check=True, timeout=60)
+    _ok([program], str(build / "libslabyard-malloc.so"), "yard")
