@@ -662,7 +662,7 @@ def _time_item(number: int, system: str, mode: str) -> Item:
 def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -> Item:
     name = f"figure{number}"
     judge = partial(_judge_fragments, system, mode, zones, _FRAGMENTS[name])
-    letters = ", ".join(f"{number}{letter}" for letter in "abcd"[: 2 * len(zones)])
+    letters = f"{number}a, {number}b" if len(zones) == 1 else f"{number}a to {number}d"
     title = f"free fragments before and after, {WORKLOADS[mode]}, {system}"
     return _item(name, title, f"figures {letters}", partial(_measure_fragments, system, mode), judge, system)
 
