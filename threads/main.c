@@ -155,13 +155,12 @@ static void write_quantiles(struct json *json, const char *key, const struct his
 	json_object_end(json);
 }
 
-/* 0 to 1. The time that the samples' own timing took is not part of the work. Each sample stands for as many operations. */
+/* 0 to 1, of processor time. What the samples' own timing took is not part of the work. Each stands for as many operations. */
 static double allocator_share(const struct run *run, const struct result *result, uint64_t timed)
 {
 	double mean = (double)result->sampled_ticks / (double)result->samples - run->ticks.mean;
-	double waits = (double)result->waited_ticks * (double)result->operations / (double)timed;
 	double work = (double)result->cpu_ns / result->ns_per_tick - (double)timed * run->ticks.mean;
-	double share = (mean * (double)result->operations + waits) / (work + waits);
+	double share = mean * (double)result->operations / work;
 
 	return share < 0 ? 0 : share < 1 ? share : 1;
 }
@@ -177,6 +176,16 @@ static void write_latencies(struct json *json, const struct run *run, struct res
 	json_count(json, "samples", both->total);
 	json_measured(json, "allocator_share", result->samples ? allocator_share(run, result, both->total) : (double)NAN, 4);
 	ticks_write(json, &run->ticks, result->ns_per_tick);
+}
+
+/* Null for a malloc, which doesn't say. */
+static void write_lock_waits(struct json *json, bool known, const struct result *result)
+{
+	double seconds = known ? (double)result->lock_wait_ns / NS_PER_SECOND : (double)NAN;
+
+	json_known(json, "lock_waits", known, result->lock_waits);
+	json_measured(json, "lock_wait_seconds", seconds, 6);
+	json_measured(json, "lock_wait_share", seconds * NS_PER_SECOND / (double)result->threads_ns, 6);
 }
 
 static void write_phases(struct json *json, const struct run *run)
@@ -213,7 +222,7 @@ static bool print_result(const struct run *run, struct result *result, struct fa
 	json_measured(&json, "operations_per_second", (double)result->operations / result->seconds, 0);
 	json_measured(&json, "cpu_seconds", (double)result->cpu_ns / NS_PER_SECOND, 9);
 	json_measured(&json, "cpu_ns_per_operation", (double)result->cpu_ns / (double)result->operations, 3);
-	json_known(&json, "lock_waits", run->target.heap, result->lock_waits);
+	write_lock_waits(&json, run->target.heap, result);
 	json_count(&json, "voluntary_switches", result->switches);
 	json_count(&json, "resident_peak_kb", result->peak_kb);
 	json_count(&json, "resident_work_kb", result->work_kb);

@@ -9,14 +9,17 @@
  *               peak is the system's own (VmHWM). It is reset when the work begins, and read when all was freed, because an
  *               allocator may take memory to give some back. Linux may miss some hundred KiB in its peak, as it does not ask each
  *               CPU; so the peak is never below any other figure of the run.
- *   lock waits  how often a thread found a lock of ours taken. Only our heaps tell; of mallocs only the voluntary context switches
- *               of the threads are known.
+ *   lock waits  how often a thread found a lock of ours taken, and for how long it slept or yielded until it had it, by the
+ *               clock: all waits, none extrapolated. Only our heaps tell; of mallocs only the voluntary context switches of the
+ *               threads are known. Where more threads run than there are processors, others run in nearly all of that time.
  *   latencies   see work.h. Ticks become nanoseconds by comparing the counter with the clock over the work.
- *   share       of the allocator in the threads' time: the sampled operations' mean, less the clock's own time, times the number of
- *               all operations, by the CPU time less what the sampling took. In a sample of LONG_NS and more the thread waited for
- *               a lock of ours, or the system had taken the processor away. A wait counts for the allocator, and for the threads'
- *               time as well, because CPU time does not count a thread that sleeps. Any other sample that long is left out of
- *               both; for a malloc that includes its waits.
+ *   share       of the allocator in the threads' CPU time: the sampled operations' mean, less the clock's own time, times the
+ *               number of all operations, by the CPU time less what the sampling took. What a thread slept or yielded within a
+ *               sample is no CPU time and is taken off. If LONG_NS and more are left, the system had taken the processor away, and
+ *               the sample is left out. The thread's own clock would tell better, but costs more than most operations do.
+ *
+ * Which operation of a thread is sampled first is drawn like all others: the first ones of all are dearer (a thread gets its slot,
+ * a cache its first slab) and happen while all threads begin, and each sample stands for as many operations.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"
@@ -109,55 +112,56 @@ static uint64_t thread_switches(void)
 
 void meter_begin(struct meter *meter)
 {
-	*meter = (struct meter){ thread_cpu_ns(), sy_platform_lock_waits(), thread_switches() };
+	*meter = (struct meter){ thread_cpu_ns(), sy_platform_lock_waits(), sy_platform_lock_wait_time(), thread_switches() };
 }
 
 void meter_end(const struct meter *meter, struct worker *worker)
 {
 	worker->cpu_ns += thread_cpu_ns() - meter->cpu_ns;
 	worker->lock_waits += sy_platform_lock_waits() - meter->lock_waits;
+	worker->lock_wait_ns += sy_platform_lock_wait_time() - meter->lock_wait_ns;
 	worker->switches += thread_switches() - meter->switches;
 }
 
 /* ---- Operations that are timed -------------------------------------------------------------------------------- */
 
-/* Counts the operations since the last sample, and draws when the next one is due. */
-static void next_sample(struct worker *worker)
+static void draw_interval(struct worker *worker)
 {
-	worker->operations += worker->interval - worker->until_sample;
 	worker->interval = worker->run->sample ? 1 + draw_below(worker, 2 * worker->run->sample - 1) : UINT32_MAX;
 	worker->until_sample = worker->interval;
 }
 
-static void note(struct worker *worker, struct histogram *histogram, uint64_t waits, uint64_t start, uint64_t end)
+/* away_ns: that the thread had slept or yielded before. */
+static void note(struct worker *worker, struct histogram *histogram, uint64_t away_ns, uint64_t start, uint64_t end)
 {
 	uint64_t ticks = end > start ? end - start : 0;
+	uint64_t away = (uint64_t)((double)(sy_platform_lock_wait_time() - away_ns) / worker->run->ns_per_tick);
 
 	histogram_add(histogram, ticks_between(&worker->run->ticks, start, end));
+	ticks = ticks > away ? ticks - away : 0;
 	if (ticks < worker->run->long_ticks) {
 		worker->sampled_ticks += ticks;
 		worker->samples += ticks != 0;
-	} else if (sy_platform_lock_waits() != waits) {
-		worker->waited_ticks += ticks;
 	}
-	next_sample(worker);
+	worker->operations += worker->interval;
+	draw_interval(worker);
 }
 
 void *take_timed(struct worker *worker, const struct kind *kind, size_t size)
 {
-	uint64_t waits = sy_platform_lock_waits(), start = ticks_now();
+	uint64_t away_ns = sy_platform_lock_wait_time(), start = ticks_now();
 	void *object = target_take(worker->target, kind, size);
 
-	note(worker, &worker->takes, waits, start, ticks_now());
+	note(worker, &worker->takes, away_ns, start, ticks_now());
 	return object;
 }
 
 void give_timed(struct worker *worker, const struct kind *kind, void *object)
 {
-	uint64_t waits = sy_platform_lock_waits(), start = ticks_now();
+	uint64_t away_ns = sy_platform_lock_wait_time(), start = ticks_now();
 
 	target_give(worker->target, kind, object);
-	note(worker, &worker->gives, waits, start, ticks_now());
+	note(worker, &worker->gives, away_ns, start, ticks_now());
 }
 
 /* ---- Threads -------------------------------------------------------------------------------------------------- */
@@ -279,9 +283,10 @@ static void add_up(const struct run *run, struct result *result)
 		result->operations += worker->operations;
 		result->cpu_ns += worker->cpu_ns;
 		result->lock_waits += worker->lock_waits;
+		result->lock_wait_ns += worker->lock_wait_ns;
+		result->threads_ns += worker->end_ns - worker->start_ns;
 		result->switches += worker->switches;
 		result->sampled_ticks += worker->sampled_ticks;
-		result->waited_ticks += worker->waited_ticks;
 		result->samples += worker->samples;
 		histogram_merge(&result->takes, &worker->takes);
 		histogram_merge(&result->gives, &worker->gives);
@@ -308,10 +313,11 @@ static bool prepare(struct run *run, struct fault *fault)
 		run->workers[i].target = &run->target;
 		run->workers[i].index = i;
 		run->workers[i].random = (run->seed + 1) * 0x9e3779b97f4a7c15u + i * 0xd1342543de82ef95u + 1;
-		run->workers[i].interval = run->workers[i].until_sample = 1; /* the first operation sets the next */
+		draw_interval(&run->workers[i]);
 	}
 	ticks_calibrate(&run->ticks);
-	run->long_ticks = (uint64_t)(LONG_NS / ns_per_tick());
+	run->ns_per_tick = ns_per_tick();
+	run->long_ticks = (uint64_t)(LONG_NS / run->ns_per_tick);
 	pthread_barrier_init(&run->barrier, NULL, run->threads + 1);
 	pthread_barrier_init(&run->among, NULL, run->threads);
 	if (run->caches && !target_kind(&run->target, &run->kind, &(struct sy_cache_config){ .name = "object", .size = run->size_min }, fault))

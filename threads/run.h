@@ -7,10 +7,10 @@
 struct result {
 	double seconds;
 	uint64_t operations; /* objects taken and given in the work */
-	uint64_t cpu_ns, lock_waits, switches;
+	uint64_t cpu_ns, threads_ns, lock_waits, lock_wait_ns, switches; /* threads_ns: from their starts to their ends */
 	uint64_t peak_kb, work_kb, end_kb, trimmed_kb;
 	int64_t live_bytes; /* when the work was done */
-	uint64_t sampled_ticks, samples, waited_ticks; /* of struct worker */
+	uint64_t sampled_ticks, samples; /* of struct worker */
 	double ns_per_tick;
 	struct histogram takes, gives; /* ticks */
 };

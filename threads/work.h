@@ -71,7 +71,8 @@ struct run {
 	bool pinned;     /* each thread stays on one processor */
 	struct kind kind; /* that cache; of hackbench: the header's */
 	struct ticks ticks;
-	uint64_t long_ticks; /* in such a sample the thread waited, or was interrupted */
+	double ns_per_tick;  /* roughly */
+	uint64_t long_ticks; /* in such a sample the system took the processor away */
 	struct worker *workers;
 	pthread_barrier_t barrier; /* of the workers and the main thread */
 	pthread_barrier_t among;   /* of the workers alone */
@@ -92,9 +93,8 @@ struct worker {
 	uint64_t operations; /* done, up to the last sample */
 	int64_t live_bytes;  /* taken less given; what another worker took counts too */
 	void *own;           /* the workload's */
-	uint64_t start_ns, end_ns, cpu_ns, lock_waits, switches;
-	uint64_t sampled_ticks, samples; /* of timed operations shorter than long_ticks; with the clock's own */
-	uint64_t waited_ticks;           /* of longer ones that waited for a lock of ours */
+	uint64_t start_ns, end_ns, cpu_ns, lock_waits, lock_wait_ns, switches;
+	uint64_t sampled_ticks, samples; /* of timed operations shorter than long_ticks; with the clock's own, without waits for locks */
 	struct histogram takes, gives;
 	pthread_t thread;
 } __attribute__((aligned(128)));
@@ -110,9 +110,9 @@ void *table(struct run *, size_t bytes);
 void *take_timed(struct worker *, const struct kind *, size_t size);
 void give_timed(struct worker *, const struct kind *, void *object);
 
-/* Adds what the calling thread spends between the two calls to the worker: CPU time, lock waits, context switches. */
+/* Adds what the calling thread spends between the two calls to the worker: CPU time, lock waits, their time, context switches. */
 struct meter {
-	uint64_t cpu_ns, lock_waits, switches;
+	uint64_t cpu_ns, lock_waits, lock_wait_ns, switches;
 };
 void meter_begin(struct meter *);
 void meter_end(const struct meter *, struct worker *);

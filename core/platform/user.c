@@ -74,31 +74,41 @@ static long sleep_length(unsigned looks)
 	return (long)SLEEP_NS << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS);
 }
 
-/* Yielding alone is not enough: a real-time thread that yields still runs before a lower-priority owner. */
-static void give_way(unsigned looks)
-{
-	if (looks > SPINS_BEFORE_SLEEP || sy__system_is_shut_in())
-		sleep_for(sleep_length(looks));
-	else
-		yield();
-}
-
-/* Waits a moment before the next look at a word that another thread will change; returns looks + 1. */
-unsigned sy__look_again(unsigned looks)
-{
-	if (looks % SPINS_BEFORE_YIELD == SPINS_BEFORE_YIELD - 1)
-		give_way(looks);
-	else
-		spin_pause();
-	return looks < UINT_MAX - 1 ? looks + 1 : 0;
-}
-
-/* How often this thread had to wait for a lock. */
+/* Of this thread: how often it had to wait for a lock, and how long it gave its processor away meanwhile. */
 static __thread uint64_t lock_waits __attribute__((tls_model("initial-exec")));
+static __thread uint64_t lock_wait_time __attribute__((tls_model("initial-exec")));
 
 uint64_t sy_platform_lock_waits(void)
 {
 	return lock_waits;
+}
+
+uint64_t sy_platform_lock_wait_time(void)
+{
+	return lock_wait_time;
+}
+
+/* Sleeps; 0: yields. */
+static void give_way(long nanoseconds)
+{
+	uint64_t start = sy__monotonic();
+
+	if (nanoseconds)
+		sleep_for(nanoseconds);
+	else
+		yield();
+	lock_wait_time += sy__monotonic() - start;
+}
+
+/* Waits a moment before the next look at a word that another thread will change; returns looks + 1. Yielding alone is not enough:
+ * a real-time thread that yields still runs before a lower-priority owner. */
+unsigned sy__look_again(unsigned looks)
+{
+	if (looks % SPINS_BEFORE_YIELD == SPINS_BEFORE_YIELD - 1)
+		give_way(looks > SPINS_BEFORE_SLEEP || sy__system_is_shut_in() ? sleep_length(looks) : 0);
+	else
+		spin_pause();
+	return looks < UINT_MAX - 1 ? looks + 1 : 0;
 }
 
 SY__COLD void sy__lock_wait(sy__lock_t *lock)
@@ -136,7 +146,7 @@ void sy__queue_lock(struct sy__queue *queue)
 	lock_waits += __atomic_load_n(&queue->serving, __ATOMIC_RELAXED) != number;
 	while ((before = number - __atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE)) != 0) {
 		if (before > NEAR)
-			sleep_for((long)(before < FAR ? before : FAR) * SLEEP_EACH_NS);
+			give_way((long)(before < FAR ? before : FAR) * SLEEP_EACH_NS);
 		else
 			looks = sy__look_again(looks);
 	}

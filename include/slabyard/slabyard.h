@@ -82,6 +82,9 @@ void sy_platform_set_clock(uint64_t (*clock)(void));
 /* How often the calling thread has found a lock of the library taken, since the thread began. */
 uint64_t sy_platform_lock_waits(void);
 
+/* For how many nanoseconds it has slept, or yielded its processor, until a lock was free or another thread had left a call. */
+uint64_t sy_platform_lock_wait_time(void);
+
 /* ---- Page allocator ------------------------------------------------------------------------------------------- */
 
 enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };

@@ -21,14 +21,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # Bottom up: a layer, what the paths of its sources look like, and the layers that it links with. Those of one row are beside each other.
-CORE = ["platform", "pages", "backend", "heaps"]
+CORE = ["platform", "pages", "bugs", "backend", "heaps"]
 LIBRARY = [*CORE, "policies", "table", "library"]
 PROGRAMS = [*LIBRARY, "lab", "programs"]
 LAYERS: dict[str, tuple[str, list[str]]] = {
     "platform": (r"core/platform/", []),
     "pages": (r"core/pages/", CORE[:1]),
-    "backend": (r"core/backend/", CORE[:2]),
-    "heaps": (r"core/(debug/)?\w+\.c", CORE[:3]),
+    "bugs": (r"core/bug\.c", CORE[:2]),
+    "backend": (r"core/backend/", CORE[:3]),
+    "heaps": (r"core/(debug/)?\w+\.c", CORE[:4]),
     "policies": (r"core/policies/(?!table\.c)", CORE),  # each by itself, see family()
     "table": (r"core/policies/table\.c", [*CORE, "policies"]),
     "library": (r"library/(debug/\w+|open|spec|wait)\.c", LIBRARY[:-1]),

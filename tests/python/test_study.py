@@ -127,9 +127,18 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert "2 (1 to 3)" in text and IN_PART in text and HOLDS in text and "measured: <1>" in text
     page = tables.page(done)
     assert "measured: &lt;1&gt;" in page and "a &lt;machine&gt;" in page and "<svg><rect/></svg>" in page
+    assert "<div class" not in page
     rows = [row[4:] for row in tables.flat(done).rows[:3]]
     assert rows == [["s", 2.0, 2.0, 1.0, 3.0, 1.0], ["s", None, 7.0, None, None, None], ["s", 3.0, None, None, None, None]]
     assert json.loads(json.dumps(tables.plain(done)))[1]["verdict"] == HOLDS
+
+
+def test_pictures_that_stand_side_by_side() -> None:
+    pictures = [Picture("alone", "<svg>a</svg>"), *(Picture(name, f"<svg>{name}</svg>", beside=True) for name in "bc")]
+    beside = dataclasses.replace(item("one", lambda _: {}), judge=lambda _: Outcome([], [], pictures))
+    page = tables.page(run([beside], None))
+    assert page.count('<div class="beside">') == 1 and page.index("<svg>a") < page.index('"beside"') < page.index("<svg>b")
+    assert page.index("<svg>c") < page.index("</div>")
 
 
 def test_every_item_has_a_name_of_its_own_and_words() -> None:

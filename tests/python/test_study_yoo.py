@@ -66,8 +66,10 @@ def test_waiting_by_cpus() -> None:
 
 def test_threads() -> None:
     def runs(**share: float) -> list[Data]:
-        return [{text: {"allocator_share": one, "lock_waits": 100 * one, "operations": 1000} for text, one in share.items()}]
+        kept = {text: {"allocator_share": one, "lock_wait_share": one / 2, "lock_waits": 100 * one} for text, one in share.items()}
+        return [{text: {**one, "operations": 1000} for text, one in kept.items()}]
 
     few, many = runs(slub=0.1, slab=0.1, slob=0.5), runs(slub=0.2, slab=0.3, slob=0.9)
-    assert yoo._judge_threads({"1": few, "2": many, "4": many}).verdict == HOLDS
-    assert yoo._judge_threads({"1": many, "2": few, "4": few}).verdict == IN_PART
+    outcome = yoo._judge_threads({"load": 1.5, "1": few, "2": many, "4": many})
+    assert outcome.verdict == HOLDS and "was 1.5:" in outcome.notes[-1] and len(outcome.sheets) == 3
+    assert yoo._judge_threads({"load": 1.5, "1": many, "2": few, "4": few}).verdict == IN_PART

@@ -58,7 +58,9 @@ def test_every_workload_under_a_heap_and_a_malloc(workload: str) -> None:
         seen = [timed["resident_work_kb"], timed["resident_end_kb"], *(phase["resident_kb"] for phase in timed.get("phases", []))]
         assert timed["resident_peak_kb"] >= max(seen)
         assert 0 <= timed["allocator_share"] <= 1 and timed["latency_ns"]["p99"] >= timed["latency_ns"]["median"] >= 0
-        assert (timed["lock_waits"] is None) == run["allocator"].startswith("malloc:")
+        for name in ("lock_waits", "lock_wait_seconds", "lock_wait_share"):
+            assert (timed[name] is None) == run["allocator"].startswith("malloc:")
+        assert 0 <= (timed["lock_wait_share"] or 0) <= 1
     # The workload is the same whatever serves it.
     assert found[0]["timed"]["live_work_kb"] == pytest.approx(found[1]["timed"]["live_work_kb"], rel=0.2, abs=64)
 
@@ -76,6 +78,15 @@ def test_what_comes_back_of_a_peak(workload: str) -> None:
     assert freed["live_kb"] == later["live_kb"] == trimmed["live_kb"] < peak["live_kb"] / 50
     assert trimmed["resident_kb"] < peak["resident_kb"] / 2
     assert one["timed"]["resident_per_live"] == pytest.approx(later["resident_kb"] / later["live_kb"], rel=0.02)
+
+
+def test_waits_for_a_lock_are_no_processor_time() -> None:
+    """More threads than processors: they wait by turns, and what they do most is not to allocate."""
+    (one,) = records("--allocator", "slab", "--workload", "hackbench", "--threads", "2", "--operations", "2000", "--runs", "1")
+    assert one["timed"]["allocator_share"] < 0.5
+    (one,) = records("--allocator", "slob", "--workload", "hackbench", "--threads", "2", "--operations", "2000", "--runs", "1")
+    timed = one["timed"]
+    assert timed["lock_waits"] > 0 and 0 < timed["lock_wait_seconds"] <= timed["seconds"] * one["run"]["threads"]
 
 
 def test_objects_of_a_cache() -> None:

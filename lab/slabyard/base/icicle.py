@@ -16,7 +16,7 @@ from . import svg
 from .stacks import Stack
 from .svg import Value, element
 
-WIDTH, ROW = 1400, 17  # pixels
+WIDTH, ROW = 1400, 17  # pixels; the width where the caller names none
 NARROWEST = 0.4  # pixels of the least box that is drawn
 LETTER = 6.4  # pixels, about
 
@@ -48,6 +48,7 @@ def picture(
     colours: Mapping[str, str],
     words: Callable[[int], str],
     look: Mapping[str, Value] | None = None,
+    width: int = WIDTH,
 ) -> Markup:
     """The drawing. `key` gives a box's colour key from that of the box above and its name; `words` tells a weight; `look`: of the whole."""
     root = _Box()
@@ -57,14 +58,14 @@ def picture(
         for frame in stack:
             at = at.inner.setdefault(frame, _Box())
             at.weight += weight
-    boxes = list(_boxes(root, key))
+    boxes = list(_boxes(root, key, width))
     height = (max((box.depth for box in boxes), default=0) + 1) * ROW + 2
-    head = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": title, **(look or {})}
-    return element("svg", head, *(_drawn(box, root.weight, colours, words) for box in boxes))
+    head = {"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": title, **(look or {})}
+    return element("svg", head, *(_drawn(box, width / root.weight, root.weight, colours, words) for box in boxes))
 
 
-def _boxes(root: _Box, key: Key) -> Iterator[_Place]:
-    least = root.weight * NARROWEST / WIDTH
+def _boxes(root: _Box, key: Key, width: int) -> Iterator[_Place]:
+    least = root.weight * NARROWEST / width
     waiting: list[tuple[_Box, int, float, str]] = [(root, 0, 0.0, "")]
     while waiting:
         box, depth, left, above = waiting.pop()
@@ -77,8 +78,8 @@ def _boxes(root: _Box, key: Key) -> Iterator[_Place]:
             left += inner.weight
 
 
-def _drawn(box: _Place, total: int, colours: Mapping[str, str], words: Callable[[int], str]) -> Markup:
-    x, width = box.left * WIDTH / total, box.weight * WIDTH / total
+def _drawn(box: _Place, scale: float, total: int, colours: Mapping[str, str], words: Callable[[int], str]) -> Markup:
+    x, width = box.left * scale, box.weight * scale
     label = box.name if len(box.name) * LETTER < width - 4 else box.name[: max(0, int((width - 4) / LETTER) - 1)]
     shapes = [
         svg.title(f"{box.name}: {100 * box.weight / total:.2f}% ({words(box.weight)})"),

@@ -20,14 +20,16 @@ LEGEND = {
 }  # fmt: skip
 
 
-def picture(stacks: Mapping[Stack, int], slow: Sequence[str], title: str, look: Mapping[str, Value] | None = None) -> Markup:
+def picture(
+    stacks: Mapping[Stack, int], slow: Sequence[str], title: str, look: Mapping[str, Value] | None = None, width: int = icicle.WIDTH
+) -> Markup:
     """The icicle of a kernel's stacks; `look`: attributes of the whole."""
 
     def key(above: str, name: str) -> str:
         mine = above or role(name)
         return f"{mine}_slow" if mine and not mine.endswith("_slow") and name in slow else mine
 
-    return icicle.picture(stacks, title, key, COLOURS, lambda count: f"{count:,} samples", look)
+    return icicle.picture(stacks, title, key, COLOURS, lambda count: f"{count:,} samples", look, width)
 
 
 def page(profile: Profile, slow: Sequence[str], title: str) -> str:

@@ -33,6 +33,8 @@ SCALARS = (
     measures.Measure("operations", "timed", "", "objects taken and given"),
     measures.Measure("cpu_seconds", "timed", "s", "processor time of the work"),
     measures.Measure("lock_waits", "timed", "", "waits for a lock"),
+    measures.Measure("lock_wait_seconds", "timed", "s", "slept or yielded for a lock, over all threads"),
+    measures.Measure("lock_wait_share", "timed", "", "that, of the threads' time by the clock"),
     measures.Measure("voluntary_switches", "timed", "", "times that a thread slept"),
     measures.Measure("resident_peak_kb", "timed", "KiB", "resident memory at the peak"),
     measures.Measure("resident_work_kb", "timed", "KiB", "resident memory at the end of the work"),

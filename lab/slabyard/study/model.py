@@ -71,10 +71,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, as SVG."""
+    """A drawing, as SVG. `beside`: it stands side by side with those before and after it that do, where there is room."""
 
     title: str
     svg: str
+    beside: bool = False
 
 
 @dataclass

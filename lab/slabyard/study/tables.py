@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -96,7 +97,10 @@ def page(done: Sequence[Done]) -> str:
             "verdict": (outcome := one.outcome).verdict,
             "sheets": [sheet_table(sheet.title, sheet) for sheet in outcome.sheets],
             "claims": outcome.claims,
-            "pictures": [(picture.title, Markup(picture.svg)) for picture in outcome.pictures],
+            "pictures": [
+                (beside, [(picture.title, Markup(picture.svg)) for picture in group])
+                for beside, group in itertools.groupby(outcome.pictures, lambda picture: picture.beside)
+            ],
             "notes": outcome.notes,
             "stands_for": outcome.stands_for,
             "quick": one.record["quick"],
