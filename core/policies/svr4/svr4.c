@@ -110,10 +110,16 @@ static inline bool leads_on(const struct sy__svr4_heap *svr4, const struct sy__s
 	       link == &class->global;
 }
 
+/* Whether a block may be a free one. What an object in use holds may look so, too, so these links are not followed. */
+static inline bool looks_linked(const struct sy__svr4_heap *svr4, const struct sy__svr4_class *class, const struct sy_list *block)
+{
+	return leads_on(svr4, class, block->next) && leads_on(svr4, class, block->prev);
+}
+
 /* Whether a block is between two others that lead to it, as free ones are. */
 static inline bool is_linked(const struct sy__svr4_heap *svr4, const struct sy__svr4_class *class, const struct sy_list *block)
 {
-	return leads_on(svr4, class, block->next) && leads_on(svr4, class, block->prev) && block->next->prev == block && block->prev->next == block;
+	return looks_linked(svr4, class, block) && block->next->prev == block && block->prev->next == block;
 }
 
 /* The program has overwritten the links of a free block: its list ends here, and what was on it is lost. */
@@ -230,7 +236,7 @@ static inline bool in_use(struct sy__general_heap *general, struct sy_page *page
 	}
 	if (sy__likely(sy__starts_at(place.starts, place.unit) && !sy__starts_at(place.global, place.unit))) {
 		class = sy__svr4_class_of(svr4, sy__page_node(page), (uint32_t)block_bytes(general, address));
-		if (sy__likely(!is_linked(svr4, class, address)) || !is_recent(class, address))
+		if (sy__likely(!looks_linked(svr4, class, address)) || !is_recent(class, address))
 			return true;
 	}
 	tell_unused(svr4, &place, address);
