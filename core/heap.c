@@ -544,8 +544,11 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 /* Of any address, but one inside an object in a slab may pass for the object. */
 static size_t usable_size(struct sy_heap *heap, const void *object)
 {
-	struct sy_page *head = sy__pages_find(heap, object);
+	struct sy_page *head;
 
+	if (heap->debug)
+		return sy__debug_usable_size(heap, object);
+	head = sy__pages_find(heap, object);
 	if (sy__likely(head && (sy__page_is_slab(head) || sy__large_in_use(heap, head, object))))
 		return heap->policy->usable_size(heap, object);
 	sy__bug_free(heap, object);

@@ -149,8 +149,9 @@ static inline const struct sy_policy *sy__debug_below(const struct sy_heap *heap
 	return heap->debug ? heap->debug->below : heap->policy;
 }
 
-/* Bytes of an object that its client may use. */
+/* Bytes of an object that its client may use: of each object of a cache, and of any object. */
 uint32_t sy__debug_object_size(const struct sy_cache *);
+size_t sy__debug_usable_size(struct sy_heap *, const void *object);
 
 /* Before the heap ends. */
 void sy__debug_detach(struct sy_heap *);

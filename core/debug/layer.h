@@ -75,7 +75,6 @@ void *sy__debug_cache_alloc(struct sy_cache *, unsigned slot, unsigned flags, in
 void sy__debug_cache_free(struct sy_cache *, unsigned slot, void *object);
 void *sy__debug_kmalloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__debug_kfree(struct sy_heap *, unsigned slot, void *object);
-size_t sy__debug_usable_size(struct sy_heap *, const void *object);
 
 /* Takes a record off the tree. It stays in the list of those gone until its turn. */
 void sy__record_forget(struct sy__debug *, struct sy__record *);

@@ -12,7 +12,7 @@
 
 void sy__say(const char *format, ...)
 {
-	char line[1024];
+	char line[2300];
 	va_list arguments;
 	int length;
 

@@ -130,7 +130,7 @@ static void add_frame(struct symbol *symbol, const char *function, char *place)
 		symbol->own = is_own_source(place);
 	if (*function == '?')
 		return;
-	snprintf(to + used, room, "%s%.150s (%.100s)", used ? " inlined in " : "", function,
+	snprintf(to + used, room, "%s%.110s%s (%.60s)", used ? " inlined in " : "", function, strlen(function) > 110 ? "..." : "",
 	         *place == '?' ? base_name(symbol->module) : base_name(place));
 }
 

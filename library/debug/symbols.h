@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SY__SYMBOL_BYTES 512u
+#define SY__SYMBOL_BYTES 2048u
 
 /* Looks up addresses that follow calls, many at once, for sy__symbol_of of text.h: "function (file.c:34)", as far as it is known. One
  * thread at a time; no memory is allocated. */

@@ -120,7 +120,8 @@ static void say_what(const struct sy__finding *finding)
 			    interface_name(finding->interface));
 		break;
 	case SY_BUG_INTERIOR_FREE:
-		sy__say("it is %#lx bytes from the start of the object\n", offset);
+		if (finding->known)
+			sy__say("it is %#lx bytes from the start of the object\n", offset);
 		break;
 	case SY_BUG_FOREIGN_FREE:
 		sy__say("no object is there%s\n", finding->known ? ", but one near below" : "");
