@@ -37,7 +37,10 @@ COLUMNS, PARAGRAPH, CHANGES, TABLE = 120, 6, 60, 10
 SOURCES = ("core", "include", "library", "malloc", "programs", "replay", "threads", "import", "launch", "ports", "lab", "bench", "tests")
 CODE = {".c", ".h", ".hpp", ".cc"}
 # Names of Linux and of the system that no source of ours has.
-FOREIGN = {"split_page", "CONFIG_EXPERT", "MEMCG_KMEM", "SLUB_DEBUG", "MCL_CURRENT", "MCL_FUTURE", "RLIMIT_MEMLOCK"}
+FOREIGN = {
+    "split_page", "CONFIG_EXPERT", "MEMCG_KMEM", "SLUB_DEBUG", "MCL_CURRENT", "MCL_FUTURE", "RLIMIT_MEMLOCK", "get_robust_list",
+    "SLAB_FREE_DOUBLE", "SLAB_LINEAR_OVERFLOW", "SLAB_FREE_CROSS", "WRITE_AFTER_FREE",
+}  # fmt: skip
 # Options of other programs.
 OTHERS_OPTIONS = {
     "--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--header", "--once", "--switch-output", "--threads",
