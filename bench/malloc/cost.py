@@ -39,7 +39,7 @@ PARTS = {
     "policy": r"core/policies/|core/list|core/geometry",
     "pages": r"core/pages/|core/backend/run_cache",
     "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
-    "system": r"core/platform/user|core/ticks|elsewhere",
+    "system": r"core/platform/|core/ticks|elsewhere",
 }
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")
 

@@ -220,7 +220,8 @@ static bool is_free(void)
 /* Relaxed: an answer that other threads find as well. */
 bool sy__source_tells(void)
 {
-	static enum { UNKNOWN, FREE, FILTERED } parents;
+	enum { UNKNOWN, FREE, FILTERED };
+	static int parents;
 	int known = __atomic_load_n(&parents, __ATOMIC_RELAXED);
 
 	if (sy__system_is_shut_in())

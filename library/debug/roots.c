@@ -186,12 +186,11 @@ static void visit_line(const char *line, uintptr_t own_stack, void (*visit)(void
 static void visit_maps(uintptr_t own_stack, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
 {
 	int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	static char line[8192];
+	static char line[4200];
 	size_t length = 0;
 	ssize_t got;
-	static char room[65536];
+	static char room[8192];
 
-	/* Read in full before anything is visited, as visiting must not see the list change. */
 	while (file >= 0 && (got = read(file, room, sizeof(room))) > 0) {
 		for (ssize_t i = 0; i < got; i++) {
 			if (room[i] != '\n') {

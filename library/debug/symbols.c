@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ struct symbol {
 	char name[SY__SYMBOL_BYTES];
 };
 
-static struct symbol symbols[MOST];
+static struct symbol *symbols; /* MOST of them, mapped when they are needed */
 static size_t count;
 
 #define PROGRAM "/proc/self/exe"
@@ -197,6 +198,13 @@ void sy__symbols_look_up(const uintptr_t *addresses, size_t number)
 {
 	size_t before = count;
 
+	if (!symbols) {
+		void *room = mmap(NULL, MOST * sizeof(*symbols), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (room == MAP_FAILED)
+			return;
+		symbols = room;
+	}
 	for (size_t i = 0; i < number; i++)
 		add(addresses[i]);
 	for (size_t i = before; i < count && !getauxval(AT_SECURE); i++) {
