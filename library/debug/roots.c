@@ -47,6 +47,12 @@ static const int saved[][2] = { { 4, 11 } };
 static const int saved[][2] = { { 0, -1 } };
 #endif
 
+#ifdef __thumb__
+#define THUMB (uintptr_t)1 /* in the addresses of functions */
+#else
+#define THUMB (uintptr_t)0
+#endif
+
 struct walk {
 	struct sy__stack_start *start;
 	bool in_exit; /* the last frame was exit's */
@@ -57,7 +63,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *to)
 	struct walk *walk = to;
 
 	if (!walk->in_exit) {
-		walk->in_exit = _Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(context)) == (void *)(uintptr_t)exit;
+		walk->in_exit = (uintptr_t)_Unwind_GetRegionStart(context) == ((uintptr_t)exit & ~THUMB);
 		return _URC_NO_REASON;
 	}
 	walk->start->stack = (const void *)_Unwind_GetCFA(context);
