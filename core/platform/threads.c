@@ -154,7 +154,7 @@ static bool membarrier(int command)
  * so no lock of the table is held. A program with one thread makes no such call, as a sandbox might end it for that. */
 static void get_fence(void)
 {
-	if (table.owned > 1 && !__atomic_load_n(&table.fences, __ATOMIC_RELAXED) && !sy__system_is_shut_in())
+	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) > 1 && !__atomic_load_n(&table.fences, __ATOMIC_RELAXED) && !sy__system_is_shut_in())
 		__atomic_store_n(&table.fences, membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED), __ATOMIC_RELAXED);
 }
 
