@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,6 +22,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#define FUTEX_WAIT 0 /* of linux/futex.h, which C libraries need not come with */
+#define FUTEX_WAKE 1
 #define MOST_THREADS 4096u
 #define STOPPING (SIGRTMAX - 1)
 #define PATIENCE 200u /* milliseconds for all threads to answer */
