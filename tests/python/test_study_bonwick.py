@@ -203,7 +203,7 @@ def test_a_pair_beside_others_gives_the_papers_order_and_a_lone_one_does_not() -
     beside, lone = all_of("--beside", "8"), all_of()
     papers = [beside[name] for name, *_ in speed.PAPERS]
     # 4.4BSD and slab's kmem_alloc are that near: frees are checked in all of them, which costs 4.4BSD most.
-    assert all(before < 1.15 * after for before, after in zip(papers, papers[1:], strict=False)), beside
+    assert all(before < 1.15 * after for before, after in pairwise(papers)), beside
     assert lone[speed.SVR4] > 10 * lone[speed.CACHE] and 1.5 < beside[speed.SVR4] / beside[speed.CACHE] < 3.5
 
 
