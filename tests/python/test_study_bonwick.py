@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
