@@ -20,7 +20,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <unwind.h>
 
 #define FUTEX_WAIT 0 /* of linux/futex.h, which C libraries need not come with */
 #define FUTEX_WAKE 1
@@ -35,54 +34,7 @@ static struct {
 	uintptr_t stacks[MOST_THREADS]; /* their stack pointers */
 } world;
 
-/* ---- The calling thread ------------------------------------------------------------------------------------------- */
-
-/* Registers that functions save for their callers, as the unwinder numbers them: from, to. */
-#if defined(__x86_64__)
-static const int saved[][2] = { { 3, 3 }, { 6, 6 }, { 12, 15 } };
-#elif defined(__aarch64__)
-static const int saved[][2] = { { 19, 29 } };
-#elif defined(__arm__)
-static const int saved[][2] = { { 4, 11 } };
-#else
-static const int saved[][2] = { { 0, -1 } };
-#endif
-
-#ifdef __thumb__
-#define THUMB (uintptr_t)1 /* in the addresses of functions */
-#else
-#define THUMB (uintptr_t)0
-#endif
-
-struct walk {
-	struct sy__stack_start *start;
-	bool in_exit; /* the last frame was exit's */
-};
-
-static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *to)
-{
-	struct walk *walk = to;
-
-	if (!walk->in_exit) {
-		walk->in_exit = (uintptr_t)_Unwind_GetRegionStart(context) == ((uintptr_t)exit & ~THUMB);
-		return _URC_NO_REASON;
-	}
-	walk->start->stack = (const void *)_Unwind_GetCFA(context);
-	for (size_t i = 0; i < sizeof(saved) / sizeof(*saved); i++)
-		for (int number = saved[i][0]; number <= saved[i][1]; number++)
-			walk->start->registers[walk->start->count++] = (uintptr_t)_Unwind_GetGR(context, number);
-	return _URC_END_OF_STACK;
-}
-
-void sy__stack_start_find(struct sy__stack_start *start, const void *caller)
-{
-	struct walk walk = { start, false };
-
-	*start = (struct sy__stack_start){ .stack = caller };
-	_Unwind_Backtrace(step, &walk);
-}
-
-/* ---- The others --------------------------------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------------------------------------------------ */
 
 static void futex(int *word, int operation, int value)
 {
