@@ -31,7 +31,8 @@
  * 77 this machine allows no tracing.
  *
  * Time. The traced process is a thousand times slower than usual, so work that a library does once a second would come far too
- * often. While it fills and drains, each look at the clock therefore finds it LOOK_NS later than the look before.
+ * often. While it fills and drains, each look at the clock therefore finds it LOOK_NS later than the look before,
+ * whether by the C library or by the one that the kernel maps.
  *
  * Protocol. The traced process writes the addresses of both functions into a pipe, and stops itself before each watched call.
  */
@@ -39,6 +40,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,6 +49,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -90,6 +93,48 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	now->tv_sec = 1 + (time_t)(looks / 1000000000u);
 	now->tv_nsec = (long)(looks % 1000000000u);
 	return 0;
+}
+
+#if defined(__x86_64__)
+#define KERNELS_CLOCK "__vdso_clock_gettime"
+#else
+#define KERNELS_CLOCK "__kernel_clock_gettime"
+#endif
+
+/* A library such as the kernel maps into each process, whose clock is ours. */
+static uintptr_t kernels_library(void)
+{
+	static struct {
+		ElfW(Ehdr) file;
+		ElfW(Phdr) segments[2];
+		ElfW(Dyn) entries[3];
+		ElfW(Sym) symbol;
+		char names[sizeof(KERNELS_CLOCK) + 1]; /* the first is empty */
+	} image;
+	const uintptr_t start = (uintptr_t)&image;
+
+	image.file.e_phoff = (uintptr_t)image.segments - start;
+	image.file.e_phnum = 2;
+	image.segments[0] = (ElfW(Phdr)){ .p_type = PT_LOAD };
+	image.segments[1] = (ElfW(Phdr)){ .p_type = PT_DYNAMIC, .p_offset = (uintptr_t)image.entries - start };
+	image.entries[0] = (ElfW(Dyn)){ .d_tag = DT_SYMTAB, .d_un = { .d_ptr = (uintptr_t)&image.symbol - start } };
+	image.entries[1] = (ElfW(Dyn)){ .d_tag = DT_STRTAB, .d_un = { .d_ptr = (uintptr_t)image.names - start } };
+	image.symbol = (ElfW(Sym)){ .st_name = 1, .st_shndx = 1, .st_value = (uintptr_t)clock_gettime - start };
+	memcpy(image.names + 1, KERNELS_CLOCK, sizeof(KERNELS_CLOCK));
+	return start;
+}
+
+/* Libraries that take the kernel's clock, and not the C library's, find it by this. */
+unsigned long getauxval(unsigned long type)
+{
+	static unsigned long (*systems)(unsigned long);
+
+	if (!systems) {
+		void *address = dlsym(RTLD_NEXT, "getauxval");
+
+		memcpy(&systems, &address, sizeof(address));
+	}
+	return type == AT_SYSINFO_EHDR ? kernels_library() : systems(type);
 }
 
 static const struct kind {

@@ -46,4 +46,10 @@ static inline bool sy__divides(uint64_t divider, size_t distance)
 	return distance * divider < divider;
 }
 
+/* Whether an object starts so far from the start of a row of objects, which has so many bytes. */
+static inline bool sy__starts_in_row(uint64_t divider, size_t distance, size_t bytes)
+{
+	return distance < bytes && sy__divides(divider, distance);
+}
+
 #endif

@@ -91,11 +91,17 @@ static inline void put_first(struct bucket *bucket, void *block)
 	bucket->free++;
 }
 
-/* Whether a link leads to where a block may start. One that the program has overwritten rarely does: then nothing is taken, and `add`
- * tells. */
+/* Whether a link leads to where a block may start. One that the program has overwritten rarely does. */
 static inline bool may_be_block(const struct sy__general_heap *general, const struct free_block *block)
 {
 	return sy__holds(&general->heap, block) && sy__likely(!((uintptr_t)block & (SMALLEST - 1)));
+}
+
+/* Whether a free block leads to another one, or nowhere. If the program has overwritten its link, it is not taken, and `add` tells. So the
+ * first block of a bucket is always one. */
+static inline bool leads_on(const struct sy__general_heap *general, const struct free_block *block)
+{
+	return sy__likely(may_be_block(general, block->next)) || !block->next;
 }
 
 /* Instructions of a thread's own calls, by bench/count_instructions (each with the jump from the library's entry):
@@ -106,7 +112,7 @@ static inline void *pop(struct sy__general_heap *general, unsigned node, const s
 	struct bucket *bucket = &bsd44_of(general)->buckets[node][bucket_of(want->bytes)];
 	struct free_block *block = bucket->first;
 
-	if (sy__unlikely(!may_be_block(general, block)))
+	if (sy__unlikely(!block) || sy__unlikely(!leads_on(general, block)))
 		return NULL;
 	bucket->first = block->next;
 	bucket->free--;
@@ -152,7 +158,7 @@ static inline bool was_last_or_before(struct sy__general_heap *general, const vo
 {
 	const struct free_block *first = first_of_bucket(general, block);
 
-	return sy__unlikely(first == block) || (sy__likely(may_be_block(general, first)) && sy__unlikely(first->next == block));
+	return sy__unlikely(first == block) || (sy__likely(first) && sy__unlikely(first->next == block));
 }
 
 static inline bool in_use(struct sy__general_heap *general, struct sy_page *page, const void *address)
@@ -265,8 +271,8 @@ static void *add(struct sy__general_heap *general, struct sy_page *page, const s
 	struct bucket *bucket = &bsd44_of(general)->buckets[sy__page_node(page)][number];
 	char *memory = sy__page_address(&general->heap, page);
 
-	if (sy__unlikely(bucket->first && !may_be_block(general, bucket->first))) {
-		sy__bug(&general->heap, SY_BUG_WRITE_AFTER_FREE, bucket->first);
+	if (sy__unlikely(bucket->first && !leads_on(general, bucket->first))) {
+		sy__bug(&general->heap, SY_BUG_WRITE_AFTER_FREE, bucket->first->next);
 		bucket->first = NULL;
 		bucket->free = 0;
 	}

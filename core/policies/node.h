@@ -190,7 +190,7 @@ static inline struct sy_page *sy__node_head(const struct sy__node_cache *cache, 
 /* Whether an object of the cache starts so many bytes from the start of a slab of so many. */
 static inline bool sy__node_is_start(const struct sy__node_cache *cache, size_t distance, size_t bytes)
 {
-	return distance < bytes && distance + cache->cache.size <= bytes && sy__divides(cache->divider, distance);
+	return sy__starts_in_row(cache->divider, distance, bytes) && distance + cache->cache.size <= bytes;
 }
 
 /* Whether the slab of this first page is the cache's, and an object of it starts at any address. */

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import shutil
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,10 +201,8 @@ def test_a_pair_beside_others_gives_the_papers_order_and_a_lone_one_does_not() -
         return {name: pairs.counted(spec, 1, "--bytes", "100", *more, *words)["memory"] for name, spec, words, _ in speed.PAPERS}
 
     beside, lone = all_of("--beside", "8"), all_of()
-    papers = [beside[name] for name, *_ in speed.PAPERS]
-    # 4.4BSD and slab's kmem_alloc are that near: frees are checked in all of them, which costs 4.4BSD most.
-    assert all(before < 1.15 * after for before, after in pairwise(papers)), beside
-    assert lone[speed.SVR4] > 10 * lone[speed.CACHE] and 1.5 < beside[speed.SVR4] / beside[speed.CACHE] < 3.5
+    assert sorted(beside, key=lambda name: beside[name]) == [name for name, *_ in speed.PAPERS]
+    assert lone[speed.SVR4] > 10 * lone[speed.CACHE] and 1.5 < beside[speed.SVR4] / beside[speed.CACHE] < 3
 
 
 def test_what_pairs_refuses() -> None:

@@ -48,6 +48,7 @@
  * general caches), check.c, walk.c.
  */
 #include "../../bug.h"
+#include "../../geometry.h"
 #include "../../this_slot.h"
 #include "bonwick.h"
 
@@ -141,7 +142,7 @@ static inline bool is_start(const struct sy__bonwick_cache *cache, void *address
 	if (cache->large)
 		return true;
 	distance = (uint32_t)((uintptr_t)address & (SY_PAGE_SIZE - 1)) - slab->colour * cache->cache.align;
-	return distance < cache->objects * cache->cache.size && distance % cache->cache.size == 0;
+	return sy__starts_in_row(cache->divider, distance, (size_t)cache->objects * cache->cache.size);
 }
 
 /*

@@ -128,6 +128,7 @@ struct sy__bonwick_cache {
 	bool large;         /* buffers have bufctls of their own, found by hash */
 	uint8_t order;      /* of a slab */
 	uint32_t objects;   /* in a slab */
+	uint64_t divider;   /* of the size, see sy__divider */
 	uint32_t linkage;   /* bytes from a free buffer's start to its link, at its end */
 	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
 	const struct sy__bonwick_layer *layer; /* in front of the slabs */

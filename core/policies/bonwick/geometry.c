@@ -104,6 +104,7 @@ static bool lay_out(struct sy__bonwick_cache *bonwick)
 	if (lasting && (!bonwick->large || bonwick->layer->linked))
 		size += WORD;
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
+	bonwick->divider = sy__divider(cache->size);
 	bonwick->linkage = cache->size - (uint32_t)WORD;
 	return bonwick->large ? lay_out_large(bonwick) : lay_out_small(bonwick);
 }

@@ -162,8 +162,8 @@ static inline bool sy__slab_has(const struct sy__slab_cache *cache, struct sy_pa
 	struct sy__slab_slab *slab = sy__slab_slab(head);
 	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head)) - slab->start;
 
-	return sy__page_is_slab(head) && slab->cache == cache && distance < (size_t)cache->objects * cache->cache.size &&
-	       sy__divides(cache->divider, distance);
+	return sy__page_is_slab(head) && slab->cache == cache &&
+	       sy__starts_in_row(cache->divider, distance, (size_t)cache->objects * cache->cache.size);
 }
 
 /* A slab's freelist; NULL: it has none, as it is full. */

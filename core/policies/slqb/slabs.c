@@ -50,7 +50,7 @@ static void *sound(const struct sy__slqb_cache *cache, struct sy__slqb_slab *sla
 	size_t bytes = (size_t)cache->objects * cache->cache.size;
 	void *at = slab->freelist, *last = NULL;
 
-	for (; count && (size_t)((char *)at - start) < bytes && sy__divides(cache->divider, (size_t)((char *)at - start)); count--) {
+	for (; count && sy__starts_in_row(cache->divider, (size_t)((char *)at - start), bytes); count--) {
 		last = at;
 		at = *sy__slqb_next(cache, at);
 	}

@@ -112,8 +112,8 @@ static inline bool sy__slqb_has(const struct sy__slqb_cache *cache, struct sy_pa
 	struct sy__slqb_slab *slab = sy__slqb_slab(head);
 	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head)) - slab->start;
 
-	return sy__page_is_slab(head) && slab->list->cache == cache && distance < (size_t)cache->objects * cache->cache.size &&
-	       sy__divides(cache->divider, distance);
+	return sy__page_is_slab(head) && slab->list->cache == cache &&
+	       sy__starts_in_row(cache->divider, distance, (size_t)cache->objects * cache->cache.size);
 }
 
 static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)

@@ -122,6 +122,14 @@ static inline bool is_linked(const struct sy__svr4_heap *svr4, const struct sy__
 	return looks_linked(svr4, class, block) && block->next->prev == block && block->prev->next == block;
 }
 
+/* The same of the first block of a list. */
+static inline bool is_first(const struct sy__svr4_heap *svr4, const struct sy__svr4_class *class, const struct sy_list *list)
+{
+	const struct sy_list *block = list->next;
+
+	return block->prev == list && leads_on(svr4, class, block->next) && block->next->prev == block;
+}
+
 /* The program has overwritten the links of a free block: its list ends here, and what was on it is lost. */
 static SY__COLD void lose_list(struct sy__svr4_heap *svr4, struct sy_list *list, uint64_t *count, const void *block)
 {
@@ -136,7 +144,7 @@ static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class 
 	struct sy_list *block = class->local.next;
 
 	if (sy__likely(block != &class->local)) {
-		if (sy__unlikely(!is_linked(svr4, class, block))) {
+		if (sy__unlikely(!is_first(svr4, class, &class->local))) {
 			lose_list(svr4, &class->local, &class->locally, block);
 			return NULL;
 		}
@@ -147,7 +155,7 @@ static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class 
 	block = class->global.next;
 	if (block == &class->global)
 		return NULL;
-	if (sy__unlikely(!is_linked(svr4, class, block))) {
+	if (sy__unlikely(!is_first(svr4, class, &class->global))) {
 		lose_list(svr4, &class->global, &class->globally, block);
 		return NULL;
 	}
