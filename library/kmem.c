@@ -155,15 +155,21 @@ static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
 static struct sy_heap *open_as_told(void)
 {
 	const char *spec = getenv("SLABYARD"), *error;
+	const bool named = spec && *spec;
+	struct sy_heap *opened = sy_heap_open(named ? spec : NULL, NULL, &error);
+	static bool told; /* that there is no heap, which each request finds again */
 	char shown[SY__SPEC_SHOWN];
-	struct sy_heap *opened;
 
-	opened = sy_heap_open(spec && *spec ? spec : NULL, NULL, &error);
-	if (opened)
-		return opened;
-	sy__spec_show(shown, sizeof(shown), spec);
-	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using %s\n", shown, error, sy_policies[0]->name);
-	return sy_heap_open(NULL, NULL, &error);
+	if (!opened && named && !told) {
+		sy__spec_show(shown, sizeof(shown), spec);
+		fprintf(stderr, "slabyard: SLABYARD=%s: %s; using %s\n", shown, error, sy_policies[0]->name);
+	}
+	if (!opened && named)
+		opened = sy_heap_open(NULL, NULL, &error);
+	if (!opened && !told)
+		fprintf(stderr, "slabyard: there is no heap: %s\n", error);
+	told = told || !opened;
+	return opened;
 }
 
 /* Several threads may open a heap at once. The first one to be done wins; the others close theirs. */

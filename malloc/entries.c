@@ -81,17 +81,26 @@ static void *mapping_for(size_t size)
 	return object;
 }
 
-/* sy_heap.on_failure: a request that the heap could not serve. */
-static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
+static void *plain_mapping(size_t size, unsigned flags)
 {
 	void *object = NULL;
 
-	if (heap->debug && size >= ALWAYS_HEAP)
-		object = sy__debugging_map(heap, ALIGNMENT, size, flags);
-	else if (size >= ALWAYS_HEAP)
+	if (size >= ALWAYS_HEAP)
 		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
-	if (!object && !heap->debug)
-		object = mapping_for(size);
+	return object ? object : mapping_for(size);
+}
+
+/* Where the heap has checks. */
+static void *checked_mapping(struct sy_heap *heap, size_t align, size_t size, unsigned flags)
+{
+	return size + align >= ALWAYS_HEAP ? sy__debugging_map(heap, align, size, flags) : NULL;
+}
+
+/* sy_heap.on_failure: a request that the heap could not serve. */
+static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	void *object = heap->debug ? checked_mapping(heap, ALIGNMENT, size, flags) : plain_mapping(size, flags);
+
 	if (!object && (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation()))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
@@ -218,11 +227,7 @@ static inline bool stays(size_t room, size_t size)
 
 static void *grown(size_t size)
 {
-	void *object = NULL;
-
-	if (sy__service.heap->debug)
-		return sy__allocate(size);
-	object = size < PTRDIFF_MAX / 2 ? sy__mapping_reuse_to_grow(size + size / 8) : NULL;
+	void *object = size < PTRDIFF_MAX / 2 ? sy__mapping_reuse_to_grow(size + size / 8) : NULL;
 
 	if (!object && size < PTRDIFF_MAX / 2)
 		object = sy__mapping_create(size + size / 8, ALIGNMENT);
@@ -232,9 +237,9 @@ static void *grown(size_t size)
 
 static void *room_for(size_t size, bool grows)
 {
-	if (!grows || size <= SY__KMALLOC_LARGEST)
+	if (!grows || size <= SY__KMALLOC_LARGEST || sy__service.heap->debug) /* where every object has the size that was asked for */
 		return sy__allocate(size);
-	return size < MOVED_FROM && !sy__service.heap->debug ? sy__allocate(size + size / 8) : grown(size);
+	return size < MOVED_FROM ? sy__allocate(size + size / 8) : grown(size);
 }
 
 static SY__OUT_OF_LINE void *move(void *object, size_t room, size_t size)
@@ -270,7 +275,7 @@ static SY__OUT_OF_LINE void *resize_any(void *object, size_t size)
 		return NULL;
 	}
 	room = sy__usable_bytes(object);
-	if (sy__service.heap->debug) /* every object has the size that was asked for */
+	if (sy__service.heap->debug)
 		return move(object, room, size);
 	if (stays(room, size))
 		return object;
@@ -321,8 +326,8 @@ static SY__COLD void *aligned_debugged(size_t align, size_t size)
 	struct sy_heap *heap = sy__service.heap;
 	void *object = sy__debug_aligned(heap, align, size, 0);
 
-	if (!object && size + align >= ALWAYS_HEAP)
-		object = sy__debugging_map(heap, align, size, 0);
+	if (!object)
+		object = checked_mapping(heap, align, size, 0);
 	report_add(object);
 	return object ? object : no_memory();
 }

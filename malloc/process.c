@@ -9,8 +9,9 @@
  * allocates. It then gets mappings (entries.c).
  *
  * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
- * the machine's memory, or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own
- * mappings, stacks and libraries find room; and less where the program has more than half already.
+ * the machine's memory, or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
+ * limit, so that the program's own mappings, stacks and libraries find room; and less where the program has more than half
+ * already.
  *
  * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what the
  * limit leaves beside all else, but no less than what is in use. It grows again when the limit rises. Neither half is lost to
@@ -19,8 +20,9 @@
  * parent's memory and limits of its own, so it changes nothing.
  *
  * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
- * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a limit, and after malloc_trim, the free blocks at the end of
- * the used range become inaccessible again, as they were before their first use. Free blocks in between stay.
+ * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a
+ * limit, and after malloc_trim, the free blocks at the end of the used range become inaccessible again, as they were before
+ * their first use. Free blocks in between stay.
  *
  * Nothing that runs with the lock asks malloc for memory.
  */
@@ -161,7 +163,7 @@ static size_t others(void)
 	char text[64];
 	size_t pages = 0, all, ours = sy__reservation_bytes(the_heap);
 
-	if (!sy__file_text("/proc/self/statm", text, sizeof(text)))
+	if (!sy__system_text("/proc/self/statm", text, sizeof(text)))
 		return UNKNOWN;
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');

@@ -187,7 +187,7 @@ static void print_resident(void)
 {
 	char status[4096];
 
-	sy__file_text("/proc/self/status", status, sizeof(status));
+	sy__system_text("/proc/self/status", status, sizeof(status));
 	print("\"resident_bytes\":%" PRIu64 ",\"resident_peak_bytes\":%" PRIu64, status_kib(status, "VmRSS:") * 1024,
 	      status_kib(status, "VmHWM:") * 1024);
 }

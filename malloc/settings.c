@@ -2,6 +2,7 @@
  * Settings: variables of the environment.
  *
  *   SLABYARD             the policy and its tunables (process.c)
+ *   SLABYARD_DEBUG       checks of the program's objects (library/debug/spec.c)
  *   SLABYARD_RESERVE     bytes of addresses to reserve
  *   SLABYARD_LIMIT       bytes that malloc may hold
  *   SLABYARD_HUGE_PAGES  off: no huge pages for the heap
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "library/amount.h"
 #include "library/spec.h"
 
 #define LEAST_BYTES ((uint64_t)4 << 20)
@@ -61,33 +63,19 @@ _Noreturn void sy__setting_refuse(const char *name, const char *value, const cha
 	_exit(2);
 }
 
-/* How far a unit shifts, and the text behind it. */
-static unsigned unit(const char **at)
-{
-	static const char units[] = "KMG";
-	const char *found = **at ? strchr(units, **at & ~0x20) : NULL;
-
-	*at += found != NULL;
-	return found ? 10 * (unsigned)(found - units + 1) : 0;
-}
-
 size_t sy__setting_bytes(const char *name)
 {
-	const char *value = sy__setting(name), *at = value;
-	uint64_t bytes = 0;
-	unsigned shift;
+	const char *value = sy__setting(name);
+	uint64_t bytes;
 
 	if (!value)
 		return 0;
-	for (; *at >= '0' && *at <= '9'; at++)
-		bytes = bytes < SY_HEAP_ADDRESSES ? bytes * 10 + (uint64_t)(*at - '0') : bytes;
-	shift = at > value ? unit(&at) : 0;
-	if (at == value || *at)
+	if (!sy__amount(value, strlen(value), &bytes))
 		sy__setting_refuse(name, value, "not a size: give bytes, or with a unit as in 512M (K, M or G)");
-	if (bytes < (LEAST_BYTES + ((uint64_t)1 << shift) - 1) >> shift || bytes >= SY_HEAP_ADDRESSES >> shift)
+	if (bytes < LEAST_BYTES || bytes >= SY_HEAP_ADDRESSES)
 		sy__setting_refuse(name, value,
 		                   sizeof(void *) > 4 ? "out of range: from 4M to less than 16384G" : "out of range: from 4M to less than 1G");
-	return (size_t)(bytes << shift);
+	return (size_t)bytes;
 }
 
 bool sy__setting_off(const char *name)

@@ -51,6 +51,7 @@
 #define SY__DEBUG_BACK ((size_t)8)   /* and of the one behind it */
 #define SY__DEBUG_GONE 16384u /* records of objects that are given back, at most */
 #define SY__DEBUG_FRAMES 16u  /* of a stack, at most */
+#define SY__DEBUG_DEPTH 100u /* of the tree of records: more than twice what a million have */
 #define SY__DEBUG_CLASSES 14u /* of general allocation, as far as a pattern may name them */
 #define SY__DEBUG_CONTENTS 32u /* bytes of a freed object in the log */
 
@@ -74,7 +75,6 @@ struct sy__record {
 	uint8_t interface; /* enum sy__debug_interface */
 	uint8_t guarded;   /* in pages of its own; `base` is the start of its mapping */
 	uint8_t adopted;   /* its memory is the caller's, see sy__debug_adopt */
-	uint8_t reached;   /* in a search for leaks */
 };
 _Static_assert(sizeof(struct sy__record) <= 128, "two lines; the metadata allocator rounds to a power of two");
 
@@ -135,6 +135,11 @@ struct sy__debug {
 	bool knows_all; /* every object of the heap has a record */
 };
 
+static inline struct sy_debug_config sy__debug_usual(const struct sy__debug_hooks *hooks)
+{
+	return (struct sy_debug_config){ .quarantine = SY__DEBUG_QUARANTINE, .ring = SY__DEBUG_RING, .stacks = SY__DEBUG_STACKS, .hooks = hooks };
+}
+
 /* ---- layer.c, objects.c, verify.c ------------------------------------------------------------------------------------------------------ */
 
 /* Puts the layer over a heap that is being created, or over one that gets its first cache with checks. False: no memory. */
@@ -183,23 +188,28 @@ bool sy__debug_find_fault(struct sy_heap *, const void *address, struct sy__find
  *                     other; the memory then goes to sy_heap.on_foreign_free. NULL: no memory for a record.
  * sy__debug_tag       tells the interface that an object comes from, if it is not malloc.
  * sy__debug_expect    before a free: reports if it comes from another interface or has another size (0: unknown).
- * sy__debug_size      the size that was asked for. False: it is no live object, which was reported.
  */
 void *sy__debug_aligned(struct sy_heap *, size_t align, size_t size, unsigned flags);
 size_t sy__debug_adopted_bytes(size_t align, size_t size);
 void *sy__debug_adopt(struct sy_heap *, void *memory, size_t bytes, size_t align, size_t size, unsigned flags);
 void sy__debug_tag(struct sy_heap *, void *object, enum sy__debug_interface);
 bool sy__debug_expect(struct sy_heap *, const void *object, size_t size, enum sy__debug_interface);
-bool sy__debug_size(struct sy_heap *, const void *object, size_t *size);
 
 /* ---- record.c: the lock is held ----------------------------------------------------------------------------------- */
 
 void sy__record_insert(struct sy__debug *, struct sy__record *);
 void sy__record_remove(struct sy__debug *, struct sy__record *);
 
-/* The record with the highest base that is not above an address, and the one with the lowest base above it. */
+/* The record with the highest base that is not above an address. */
 struct sy__record *sy__record_below(const struct sy__debug *, const void *address);
-struct sy__record *sy__record_above(const struct sy__debug *, const void *address);
+
+/* All records in order of address: the first call with a walk of zeroes returns the first one, further calls the next; NULL: that was
+ * the last. The tree may not change meanwhile. */
+struct sy__record_walk {
+	struct sy__record *above[SY__DEBUG_DEPTH], *last;
+	unsigned depth;
+};
+struct sy__record *sy__record_next(const struct sy__debug *, struct sy__record_walk *);
 
 /* NULL, or which invariant does not hold. */
 const char *sy__record_check(const struct sy__debug *);
@@ -218,8 +228,8 @@ uint64_t sy__transaction_before(const struct sy__debug *, const struct sy__recor
 /* Fills memory with a word. Its bytes stand as they would at addresses that are multiples of four. */
 void sy__pattern_fill(char *from, const char *to, uint32_t word);
 
-/* Whether a byte is not what the pattern has at an address. */
-bool sy__pattern_broken_byte(const char *at, char byte, uint32_t word);
+/* Whether a byte is what the pattern has at an address. */
+bool sy__pattern_has(const char *at, char byte, uint32_t word);
 
 /* The first byte that does not hold the pattern; NULL: all do. */
 const char *sy__pattern_broken(const char *from, const char *to, uint32_t word);

@@ -9,6 +9,7 @@
 
 #include "../backend/metadata.h"
 #include "../bug.h"
+#include "../kmalloc.h"
 #include "../this_slot.h"
 
 #define FRONT SY__DEBUG_FRONT
@@ -54,14 +55,13 @@ static void cache_fini(struct sy_cache *cache)
 {
 	struct sy__debug *debug = cache->heap->debug;
 	uint64_t used = debug->transactions < debug->config.ring ? debug->transactions : debug->config.ring;
-	struct sy__record *next;
+	struct sy__record_walk walk = { .depth = 0 };
+	struct sy__record *record;
 
 	sy__lock(&debug->lock);
-	for (struct sy__record *at = sy__record_above(debug, NULL); at; at = next) {
-		next = sy__record_above(debug, at->base);
-		if (at->cache == cache)
-			sy__record_forget(debug, at);
-	}
+	while ((record = sy__record_next(debug, &walk)))
+		if (record->cache == cache)
+			record->cache = NULL;
 	for (uint64_t i = 0; debug->ring && i < used; i++)
 		if (debug->ring[i].cache == cache)
 			debug->ring[i].cache = NULL;
@@ -69,20 +69,33 @@ static void cache_fini(struct sy_cache *cache)
 	debug->below->cache_fini(cache);
 }
 
-static bool take_tables(struct sy_heap *heap, struct sy__debug *debug)
+/* The tables of the audit, for the first cache that wants it, or for the whole heap. */
+static bool take_tables(struct sy_heap *heap, struct sy__debug *debug, uint32_t checks)
 {
-	if (!(debug->config.checks & SY_DEBUG_AUDIT))
+	if (!(checks & SY_DEBUG_AUDIT) || debug->ring)
 		return true;
 	debug->ring = sy__metadata_take(heap, debug->config.ring * sizeof(*debug->ring));
 	debug->stacks = sy__metadata_take(heap, debug->config.stacks * sizeof(*debug->stacks));
-	return debug->ring && debug->stacks;
-}
-
-static void give_tables(struct sy_heap *heap, struct sy__debug *debug)
-{
+	if (debug->ring && debug->stacks)
+		return true;
 	sy__metadata_give(heap, debug->ring, debug->config.ring * sizeof(*debug->ring));
 	sy__metadata_give(heap, debug->stacks, debug->config.stacks * sizeof(*debug->stacks));
-	sy__metadata_give(heap, debug, sizeof(*debug));
+	debug->ring = NULL;
+	debug->stacks = NULL;
+	return false;
+}
+
+/* Linux's class of a size, as a number: of those beyond, the two that are no powers of two, and these. */
+static unsigned class_of(size_t size)
+{
+	uint32_t class = sy__kmalloc_linux_size(size);
+
+	return class == 96 ? 1 : class == 192 ? 2 : class ? sy__highest_bit(class) - 1 : 0;
+}
+
+uint32_t sy__debug_checks_of_size(const struct sy__debug *debug, size_t size)
+{
+	return debug->config.checks ? debug->kmalloc_checks[class_of(size)] : 0;
 }
 
 static void set_kmalloc_checks(struct sy__debug *debug)
@@ -101,10 +114,10 @@ static void set_kmalloc_checks(struct sy__debug *debug)
 
 bool sy__debug_ready(struct sy_heap *heap, uint32_t checks)
 {
-	struct sy_debug_config config = { .checks = checks, .quarantine = SY__DEBUG_QUARANTINE, .ring = SY__DEBUG_RING,
-		                          .stacks = SY__DEBUG_STACKS, .hooks = heap->debug_hooks };
+	struct sy_debug_config config = sy__debug_usual(heap->debug_hooks);
 
-	return !checks || heap->debug || sy__debug_attach(heap, &config, false);
+	config.checks = checks;
+	return !checks || (heap->debug ? take_tables(heap, heap->debug, checks) : sy__debug_attach(heap, &config, false));
 }
 
 uint32_t sy__debug_object_size(const struct sy_cache *cache)
@@ -171,8 +184,8 @@ bool sy__debug_attach(struct sy_heap *heap, const struct sy_debug_config *config
 	debug->policy.cache_merge = NULL;
 	debug->policy.this_slot = NULL;
 	debug->policy.quick = NULL;
-	if (!take_tables(heap, debug)) {
-		give_tables(heap, debug);
+	if (!take_tables(heap, debug, config->checks)) {
+		sy__metadata_give(heap, debug, sizeof(*debug));
 		return false;
 	}
 	heap->debug = debug;
@@ -189,14 +202,15 @@ bool sy__debug_attach(struct sy_heap *heap, const struct sy_debug_config *config
 void sy__debug_detach(struct sy_heap *heap)
 {
 	struct sy__debug *debug = heap->debug;
-	struct sy__record *record;
+	struct sy__record_walk walk = { .depth = 0 };
+	const struct sy__record *record;
 
 	if (!debug)
 		return;
-	while ((record = sy__record_above(debug, NULL))) {
-		sy__record_remove(debug, record);
-		if (record->guarded)
+	while ((record = sy__record_next(debug, &walk)))
+		if (record->guarded && record->state != SY__RECORD_GONE) /* whose addresses may be somebody else's by now */
 			sy__guard_release(record);
-	}
+	debug->root = NULL;
+	debug->records = 0;
 	heap->policy = debug->below; /* whose functions end the caches */
 }

@@ -61,14 +61,15 @@ bool sy__is_written_after_free(struct sy__finding *, const struct sy__record *);
 /* The record whose memory an address is in; of those that are gone, too. NULL: none. */
 struct sy__record *sy__record_of(const struct sy__debug *, const void *address);
 
-/* Whether a free of an object by this cache (NULL: general allocation) and interface is wrong; record: sy__record_of. */
-bool sy__free_is_wrong(struct sy__finding *, const struct sy__debug *, const struct sy__record *, const char *object,
-                       const struct sy_cache *, enum sy__debug_interface);
+/* The record of an object that may be freed by this cache (NULL: general allocation) and interface. NULL: it may not, and the finding is
+ * filled in. */
+struct sy__record *sy__record_to_free(struct sy__finding *, const struct sy__debug *, const char *object, const struct sy_cache *,
+                                      enum sy__debug_interface);
 
 /* ---- objects.c: the policy's functions for objects ------------------------------------------------------------------ */
 
 /* Around the lock, for callers that may be outside of calls: a fork waits for calls, and so never finds the lock taken. */
-bool sy__debug_enter(struct sy_heap *);
+bool sy__debug_enter(struct sy_heap *, unsigned *slot);
 void sy__debug_leave(bool entered);
 
 void *sy__debug_cache_alloc(struct sy_cache *, unsigned slot, unsigned flags, int node);
@@ -76,7 +77,7 @@ void sy__debug_cache_free(struct sy_cache *, unsigned slot, void *object);
 void *sy__debug_kmalloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__debug_kfree(struct sy_heap *, unsigned slot, void *object);
 
-/* Takes a record off the tree. It stays in the list of those gone until its turn. */
-void sy__record_forget(struct sy__debug *, struct sy__record *);
+/* layer.c: the checks of an object of general allocation; 0: none. */
+uint32_t sy__debug_checks_of_size(const struct sy__debug *, size_t size);
 
 #endif

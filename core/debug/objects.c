@@ -10,7 +10,6 @@
 #include "layer.h"
 
 #include "../backend/metadata.h"
-#include "../kmalloc.h"
 #include "../this_slot.h"
 
 #define FRONT SY__DEBUG_FRONT
@@ -26,19 +25,15 @@ static void note_caller(const struct sy__debug *debug, uint32_t checks, struct s
 
 /* ---- Records that are gone ---------------------------------------------------------------------------------------- */
 
-void sy__record_forget(struct sy__debug *debug, struct sy__record *record)
-{
-	sy__record_remove(debug, record);
-	record->room = 0;
-}
-
-/* Forgets the objects whose memory is used again. */
+/* Forgets the objects whose memory is used again. Their records stay in the list of those gone until their turn. */
 static void forget_overlapped(struct sy__debug *debug, const struct sy__record *by)
 {
 	struct sy__record *record;
 
-	while ((record = sy__record_below(debug, by->base + by->room - 1)) && record->base + record->room > by->base)
-		sy__record_forget(debug, record);
+	while ((record = sy__record_below(debug, by->base + by->room - 1)) && record->base + record->room > by->base) {
+		sy__record_remove(debug, record);
+		record->room = 0;
+	}
 }
 
 /* Adds a record to those gone; returns one that has been there for too long, or NULL. */
@@ -121,11 +116,10 @@ static void shorten_quarantine(struct sy_heap *heap, unsigned slot, size_t most,
 		give_back(heap, slot, record);
 }
 
-bool sy__debug_enter(struct sy_heap *heap)
+bool sy__debug_enter(struct sy_heap *heap, unsigned *slot)
 {
-	unsigned slot;
-
-	return heap->threads && sy__call_enter(&slot);
+	*slot = 0;
+	return heap->concurrent && sy__call_enter(slot);
 }
 
 void sy__debug_leave(bool entered)
@@ -136,13 +130,15 @@ void sy__debug_leave(bool entered)
 
 void sy__debug_flush(struct sy_heap *heap, const struct sy_cache *cache)
 {
-	unsigned slot = 0;
+	unsigned slot;
+	bool entered;
 
-	if (!heap->debug || (heap->concurrent && !sy__call_enter(&slot)))
+	if (!heap->debug)
 		return;
-	shorten_quarantine(heap, slot, 0, cache);
-	if (heap->concurrent)
-		sy__call_leave();
+	entered = sy__debug_enter(heap, &slot);
+	if (entered || !heap->concurrent)
+		shorten_quarantine(heap, slot, 0, cache);
+	sy__debug_leave(entered);
 }
 
 /* ---- Allocation --------------------------------------------------------------------------------------------------- */
@@ -195,16 +191,25 @@ static bool take_guarded(const struct sy__debug *debug, struct sy__record *recor
 	return true;
 }
 
+/* Memory of the policy below, of a cache or (NULL) so many bytes. Without any, what is quarantined goes back first. */
+static char *take_below(struct sy_heap *heap, unsigned slot, struct sy_cache *cache, size_t bytes, unsigned flags, int node)
+{
+	const struct sy_policy *below = heap->debug->below;
+	char *base = NULL;
+
+	for (unsigned tries = 0; !base && tries < 2; tries++) {
+		if (tries)
+			shorten_quarantine(heap, slot, 0, NULL);
+		base = cache ? below->cache_alloc(cache, slot, flags, node) : below->kmalloc(heap, slot, bytes, flags, node);
+	}
+	return base;
+}
+
 static bool take_of_cache(struct sy_cache *cache, struct sy__record *record, unsigned slot, unsigned flags, int node)
 {
-	const struct sy_policy *below = cache->heap->debug->below;
 	const struct sy__own *own = sy__own_of(cache);
 
-	record->base = below->cache_alloc(cache, slot, flags & ~(unsigned)SY_ZERO, node);
-	if (!record->base) {
-		shorten_quarantine(cache->heap, slot, 0, NULL);
-		record->base = below->cache_alloc(cache, slot, flags & ~(unsigned)SY_ZERO, node);
-	}
+	record->base = take_below(cache->heap, slot, cache, 0, flags & ~(unsigned)SY_ZERO, node);
 	record->object = record->base + own->front;
 	record->size = own->size;
 	record->room = own->room;
@@ -237,20 +242,26 @@ void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flag
 	return hand_out(heap, record, &caller);
 }
 
-/* Checks of general allocation, by size. */
-static uint32_t checks_of_size(const struct sy__debug *debug, size_t size)
+/* Bytes that an object of general allocation takes. */
+static size_t general_bytes(size_t align, size_t size)
 {
-	uint32_t class = sy__kmalloc_linux_size(size);
+	return FRONT + align + size + BACK;
+}
 
-	return debug->config.checks ? debug->kmalloc_checks[class == 96 ? 1 : class == 192 ? 2 : class ? sy__highest_bit(class) - 1 : 0] : 0;
+/* Where it stands in memory of so many bytes. */
+static void place(struct sy__record *record, size_t room, size_t align, size_t size)
+{
+	record->room = room;
+	record->size = size;
+	record->object = record->base + (sy__align_up((uintptr_t)record->base + FRONT, align) - (uintptr_t)record->base);
 }
 
 /* A record with memory for an object, from the policy below or from guarded pages. NULL: no memory. */
 static struct sy__record *take_general(struct sy_heap *heap, unsigned slot, size_t align, size_t size, unsigned flags, int node)
 {
 	struct sy__debug *debug = heap->debug;
-	uint32_t checks = checks_of_size(debug, size);
-	size_t wanted = FRONT + align + size + BACK;
+	uint32_t checks = sy__debug_checks_of_size(debug, size);
+	size_t wanted = general_bytes(align, size);
 	struct sy__record *record = wanted > size ? sy__metadata_take(heap, sizeof(*record)) : NULL;
 
 	if (!record)
@@ -259,18 +270,12 @@ static struct sy__record *take_general(struct sy_heap *heap, unsigned slot, size
 	record->interface = SY__BY_KMALLOC;
 	if (take_guarded(debug, record, align, size))
 		return record;
-	record->base = debug->below->kmalloc(heap, slot, wanted, flags, node);
-	if (!record->base) {
-		shorten_quarantine(heap, slot, 0, NULL);
-		record->base = debug->below->kmalloc(heap, slot, wanted, flags, node);
-	}
+	record->base = take_below(heap, slot, NULL, wanted, flags, node);
 	if (!record->base) {
 		sy__metadata_give(heap, record, sizeof(*record));
 		return NULL;
 	}
-	record->size = size;
-	record->room = debug->below->usable_size(heap, record->base);
-	record->object = record->base + (sy__align_up((uintptr_t)record->base + FRONT, align) - (uintptr_t)record->base);
+	place(record, debug->below->usable_size(heap, record->base), align, size);
 	return record;
 }
 
@@ -299,7 +304,7 @@ static size_t natural_align(const struct sy_heap *heap, size_t size)
 
 void *sy__debug_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	if (!checks_of_size(heap->debug, size))
+	if (!sy__debug_checks_of_size(heap->debug, size))
 		return heap->debug->below->kmalloc(heap, slot, size, flags, node);
 	return general(heap, slot, natural_align(heap, size), size, flags, node);
 }
@@ -316,9 +321,8 @@ static struct sy__record *end_life(struct sy_heap *heap, const struct sy_cache *
 	bool wrong;
 
 	sy__lock(&debug->lock);
-	record = sy__record_of(debug, object);
-	wrong = sy__free_is_wrong(&finding, debug, record, object, cache, interface) || sy__zone_is_written(&finding, record) ||
-	        sy__state_is_changed(&finding, record);
+	record = sy__record_to_free(&finding, debug, object, cache, interface);
+	wrong = !record || sy__zone_is_written(&finding, record) || sy__state_is_changed(&finding, record);
 	if (!wrong) {
 		record->state = SY__RECORD_QUARANTINED;
 		record->freed = caller->time;
@@ -388,7 +392,8 @@ void sy__debug_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 bool sy__debug_knows(struct sy_heap *heap, const void *object)
 {
 	struct sy__debug *debug = heap->debug;
-	bool entered = sy__debug_enter(heap), known;
+	unsigned slot;
+	bool entered = sy__debug_enter(heap, &slot), known;
 
 	sy__lock(&debug->lock);
 	known = sy__record_of(debug, object) != NULL;
@@ -409,32 +414,21 @@ void sy__debug_kfree(struct sy_heap *heap, unsigned slot, void *object)
 
 /* ---- Sizes -------------------------------------------------------------------------------------------------------- */
 
-bool sy__debug_size(struct sy_heap *heap, const void *object, size_t *size)
-{
-	struct sy__debug *debug = heap->debug;
-	struct sy__record *record;
-	struct sy__finding finding;
-	bool wrong;
-
-	sy__lock(&debug->lock);
-	record = sy__record_of(debug, object);
-	wrong = sy__free_is_wrong(&finding, debug, record, object, record ? record->cache : NULL, SY__BY_ANY);
-	if (!wrong)
-		*size = record->size;
-	sy__unlock(&debug->lock);
-	if (wrong)
-		debug->hooks->report(heap, &finding);
-	return !wrong;
-}
-
 size_t sy__debug_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy__debug *debug = heap->debug;
-	size_t size = 0;
+	const struct sy__record *record;
+	struct sy__finding finding;
+	size_t size;
 
 	if (!debug->knows_all && !sy__debug_knows(heap, object))
 		return debug->below->usable_size(heap, object);
-	sy__debug_size(heap, object, &size);
+	sy__lock(&debug->lock);
+	record = sy__record_to_free(&finding, debug, object, NULL, SY__BY_ANY);
+	size = record ? record->size : 0;
+	sy__unlock(&debug->lock);
+	if (!record)
+		debug->hooks->report(heap, &finding);
 	return size;
 }
 
@@ -454,7 +448,7 @@ void *sy__debug_aligned(struct sy_heap *heap, size_t align, size_t size, unsigne
 
 size_t sy__debug_adopted_bytes(size_t align, size_t size)
 {
-	return FRONT + align + size + BACK;
+	return general_bytes(align, size);
 }
 
 void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
@@ -469,10 +463,8 @@ void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t a
 	record = sy__metadata_take(heap, sizeof(*record));
 	if (record) {
 		record->base = memory;
-		record->object = record->base + (sy__align_up((uintptr_t)memory + FRONT, align) - (uintptr_t)memory);
-		record->size = size;
-		record->room = bytes;
-		record->checks = (uint16_t)(checks_of_size(heap->debug, size) & ~(uint32_t)SY_DEBUG_STATE);
+		place(record, bytes, align, size);
+		record->checks = (uint16_t)(sy__debug_checks_of_size(heap->debug, size) & ~(uint32_t)SY_DEBUG_STATE);
 		record->interface = SY__BY_KMALLOC;
 		record->adopted = true;
 		prepare(record, flags);
@@ -485,8 +477,9 @@ void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t a
 void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface interface)
 {
 	struct sy__debug *debug = heap->debug;
-	bool entered = sy__debug_enter(heap);
 	struct sy__record *record;
+	unsigned slot;
+	bool entered = sy__debug_enter(heap, &slot);
 
 	sy__lock(&debug->lock);
 	record = sy__record_of(debug, object);
@@ -501,19 +494,18 @@ bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enu
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
 	struct sy__finding finding;
-	bool wrong = false, entered = sy__debug_enter(heap);
+	unsigned slot;
+	bool entered = sy__debug_enter(heap, &slot), wrong;
 
 	sy__lock(&debug->lock);
-	record = sy__record_of(debug, object);
-	if (record && record->object == object && record->state == SY__RECORD_LIVE) {
-		wrong = sy__free_is_wrong(&finding, debug, record, object, NULL, interface);
-		if (!wrong && size && size != record->size) {
-			wrong = sy__found(&finding, SY_BUG_WRONG_SIZE, record, object);
-			finding.size = size;
-		}
-		if (!wrong)
-			record->interface = SY__BY_KMALLOC;
+	record = sy__record_to_free(&finding, debug, object, NULL, interface);
+	wrong = !record;
+	if (record && size && size != record->size) {
+		wrong = sy__found(&finding, SY_BUG_WRONG_SIZE, record, object);
+		finding.size = size;
 	}
+	if (!wrong)
+		record->interface = SY__BY_KMALLOC;
 	sy__unlock(&debug->lock);
 	sy__debug_leave(entered);
 	if (wrong)

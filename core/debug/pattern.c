@@ -11,9 +11,9 @@ static unsigned char byte_at(const char *at, uint32_t word)
 	return ((const unsigned char *)&word)[(uintptr_t)at & 3];
 }
 
-bool sy__pattern_broken_byte(const char *at, char byte, uint32_t word)
+bool sy__pattern_has(const char *at, char byte, uint32_t word)
 {
-	return (unsigned char)byte != byte_at(at, word);
+	return (unsigned char)byte == byte_at(at, word);
 }
 
 static bool aligned(const char *at)
@@ -34,12 +34,12 @@ void sy__pattern_fill(char *from, const char *to, uint32_t word)
 const char *sy__pattern_broken(const char *from, const char *to, uint32_t word)
 {
 	for (; from < to && !aligned(from); from++)
-		if ((unsigned char)*from != byte_at(from, word))
+		if (!sy__pattern_has(from, *from, word))
 			return from;
 	while (from + sizeof(word) <= to && *(const uint32_t *)(const void *)from == word)
 		from += sizeof(word);
 	for (; from < to; from++)
-		if ((unsigned char)*from != byte_at(from, word))
+		if (!sy__pattern_has(from, *from, word))
 			return from;
 	return NULL;
 }

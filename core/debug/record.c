@@ -87,32 +87,27 @@ struct sy__record *sy__record_below(const struct sy__debug *debug, const void *a
 	return below;
 }
 
-struct sy__record *sy__record_above(const struct sy__debug *debug, const void *address)
+struct sy__record *sy__record_next(const struct sy__debug *debug, struct sy__record_walk *walk)
 {
-	struct sy__record *above = NULL;
+	struct sy__record *at = walk->last ? walk->last->right : debug->root;
 
-	for (struct sy__record *at = debug->root; at;) {
-		if (at->base > (const char *)address) {
-			above = at;
-			at = at->left;
-		} else {
-			at = at->right;
-		}
-	}
-	return above;
+	for (; at && walk->depth < SY__DEBUG_DEPTH; at = at->left)
+		walk->above[walk->depth++] = at;
+	walk->last = walk->depth ? walk->above[--walk->depth] : NULL;
+	return walk->last;
 }
 
 const char *sy__record_check(const struct sy__debug *debug)
 {
+	struct sy__record_walk walk = { .depth = 0 };
+	const struct sy__record *before = NULL, *at;
 	size_t count = 0;
 
-	for (const struct sy__record *at = sy__record_above(debug, NULL), *next; at; at = next) {
-		next = sy__record_above(debug, at->base);
-		if (next && next->base < at->base + at->room)
+	for (; (at = sy__record_next(debug, &walk)); before = at, count++) {
+		if (before && at->base < before->base + before->room)
 			return "debugging: the records of two objects overlap";
 		if ((at->left && at->left->priority > at->priority) || (at->right && at->right->priority > at->priority))
 			return "debugging: a record stands above one of higher priority";
-		count++;
 	}
 	return count == debug->records ? NULL : "debugging: the number of records is wrong";
 }

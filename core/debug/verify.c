@@ -45,12 +45,6 @@ bool sy__zone_is_written(struct sy__finding *finding, const struct sy__record *r
 	       is_written(finding, SY_BUG_WRITE_BEFORE_THE_START, record, sy__front(record), record->object, SY__DEBUG_ZONE);
 }
 
-/* Whether the constructor has left this byte as it was filled before. */
-static bool is_unset(const struct sy__record *record, char byte, size_t at)
-{
-	return !sy__pattern_broken_byte(record->object + at, byte, SY__DEBUG_FRESH);
-}
-
 bool sy__state_is_changed(struct sy__finding *finding, const struct sy__record *record)
 {
 	const char *state = sy__back_end(record);
@@ -58,7 +52,9 @@ bool sy__state_is_changed(struct sy__finding *finding, const struct sy__record *
 
 	if (!sy__state_bytes(record) || sy__same(record->object, state, record->size))
 		return false;
-	while (at < record->size && (record->object[at] == state[at] || is_unset(record, state[at], at)))
+	/* What still is as it was filled the constructor has left alone. */
+	while (at < record->size &&
+	       (record->object[at] == state[at] || sy__pattern_has(record->object + at, state[at], SY__DEBUG_FRESH)))
 		at++;
 	if (at == record->size)
 		return false;
@@ -85,7 +81,6 @@ static bool is_damaged(struct sy__finding *finding, const struct sy__record *rec
 
 /* ---- Frees -------------------------------------------------------------------------------------------------------- */
 
-/* The record whose memory an address is in; of those that are gone, too. */
 struct sy__record *sy__record_of(const struct sy__debug *debug, const void *address)
 {
 	struct sy__record *record = sy__record_below(debug, address);
@@ -93,37 +88,47 @@ struct sy__record *sy__record_of(const struct sy__debug *debug, const void *addr
 	return record && (const char *)address < record->base + record->room ? record : NULL;
 }
 
-/* Whether a free of this address is wrong. */
-bool sy__free_is_wrong(struct sy__finding *finding, const struct sy__debug *debug, const struct sy__record *record,
-                     const char *object, const struct sy_cache *cache, enum sy__debug_interface interface)
+/* Whether an object may be freed by this cache and interface. */
+static bool is_freed_right(const struct sy__record *record, const struct sy_cache *cache, enum sy__debug_interface interface)
 {
+	if (interface == SY__BY_ANY || (record->cache == cache && record->interface == interface))
+		return true;
+	return record->cache && !cache && interface == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all;
+}
+
+struct sy__record *sy__record_to_free(struct sy__finding *finding, const struct sy__debug *debug, const char *object,
+                                      const struct sy_cache *cache, enum sy__debug_interface interface)
+{
+	struct sy__record *record = sy__record_of(debug, object);
+
 	if (!record) {
 		record = sy__record_below(debug, object);
-		return sy__found(finding, SY_BUG_FOREIGN_FREE, record && object - record->object < NEAR ? record : NULL, object);
+		sy__found(finding, SY_BUG_FOREIGN_FREE, record && object - record->object < NEAR ? record : NULL, object);
+	} else if (record->object != object) {
+		sy__found(finding, SY_BUG_INTERIOR_FREE, record, object);
+	} else if (record->state != SY__RECORD_LIVE) {
+		sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
+	} else if (!is_freed_right(record, cache, interface)) {
+		sy__found(finding, SY_BUG_WRONG_CACHE, record, object);
+		finding->other = cache;
+		finding->interface = (uint8_t)interface;
+	} else {
+		return record;
 	}
-	if (record->object != object)
-		return sy__found(finding, SY_BUG_INTERIOR_FREE, record, object);
-	if (record->state != SY__RECORD_LIVE)
-		return sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
-	if (record->cache == cache && (record->interface == interface || interface == SY__BY_ANY))
-		return false;
-	if (record->cache && !cache && interface == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all)
-		return false;
-	sy__found(finding, SY_BUG_WRONG_CACHE, record, object);
-	finding->other = cache;
-	finding->interface = (uint8_t)interface;
-	return true;
+	return NULL;
 }
 
 /* ---- Everything at once --------------------------------------------------------------------------------------------- */
 
 static bool find_damage(const struct sy__debug *debug, struct sy__finding *finding)
 {
-	const struct sy__record *record = sy__record_above(debug, NULL);
+	struct sy__record_walk walk = { .depth = 0 };
+	const struct sy__record *record;
 
-	while (record && !is_damaged(finding, record))
-		record = sy__record_above(debug, record->base);
-	return record != NULL;
+	while ((record = sy__record_next(debug, &walk)))
+		if (is_damaged(finding, record))
+			return true;
+	return false;
 }
 
 bool sy__debug_find_damage(struct sy_heap *heap, struct sy__finding *finding)
@@ -169,10 +174,11 @@ const char *sy__debug_verify(struct sy_heap *heap)
 	struct sy__finding finding;
 	const char *wrong = NULL;
 	bool damaged, entered;
+	unsigned slot;
 
 	if (!debug)
 		return NULL;
-	entered = sy__debug_enter(heap);
+	entered = sy__debug_enter(heap, &slot);
 	sy__lock(&debug->lock);
 	damaged = find_damage(debug, &finding);
 	if (!damaged)

@@ -27,7 +27,6 @@
 #include "../platform.h"
 #include "system_call.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 
 #ifdef MAP_FIXED_NOREPLACE
@@ -205,12 +204,8 @@ static bool is_free(void)
 {
 	static const char name[] = "\nSeccomp:\t0";
 	char text[4096];
-	long file = sy__system(SYS_openat, AT_FDCWD, sy__system_word("/proc/self/status"), O_RDONLY | O_CLOEXEC, 0);
-	long length = file < 0 ? 0 : sy__system(SYS_read, file, sy__system_word(text), sizeof(text) - 1, 0);
 
-	if (file >= 0)
-		sy__system(SYS_close, file, 0, 0, 0);
-	text[length > 0 ? length : 0] = '\0';
+	sy__system_text("/proc/self/status", text, sizeof(text));
 	for (const char *at = text; *at; at++)
 		if (*at == '\n' && begins(at, name))
 			return true;

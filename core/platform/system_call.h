@@ -12,6 +12,7 @@
 #define SY_PLATFORM_SYSTEM_CALL_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -127,6 +128,18 @@ static inline bool sy__system_protect(void *at, size_t bytes, int access)
 static inline bool sy__system_advise(void *at, size_t bytes, int advice)
 {
 	return sy__system(SYS_madvise, sy__system_word(at), (long)bytes, advice, 0) == 0;
+}
+
+/* Reads the beginning of a text file and ends it with a zero. False: it is empty or cannot be read. */
+static inline bool sy__system_text(const char *name, char *text, size_t bytes)
+{
+	long file = sy__system(SYS_openat, AT_FDCWD, sy__system_word(name), O_RDONLY | O_CLOEXEC, 0);
+	long length = file < 0 ? -1 : sy__system(SYS_read, file, sy__system_word(text), (long)bytes - 1, 0);
+
+	if (file >= 0)
+		sy__system(SYS_close, file, 0, 0, 0);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
 }
 
 static inline int sy__system_process(void)

@@ -740,11 +740,7 @@ static bool claim_outside(struct sy__thread *self, unsigned patience)
 	sy__queue_lock(&table.lock);
 	if (patience != FOREVER)
 		hold_signals();
-	if (!claim_shared(patience)) {
-		sy__slots_release();
-		return false;
-	}
-	if (!stop_all_slow_calls(self, patience)) {
+	if (!claim_shared(patience) || !stop_all_slow_calls(self, patience)) {
 		sy__slots_release();
 		return false;
 	}

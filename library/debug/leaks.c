@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define DEPTH 256u /* of the tree of records: four times what a million need */
 #define MOST_GROUPS 100u
 #define MOST_WATCHED 64u
 
@@ -53,18 +52,13 @@ struct group {
 /* In order of address. */
 static void list_objects(struct search *search)
 {
-	struct sy__record *above[DEPTH], *at = search->heap->debug->root;
-	unsigned depth = 0;
+	struct sy__record_walk walk = { .depth = 0 };
+	struct sy__record *at;
 
-	while (at || depth) {
-		for (; at && depth < DEPTH; at = at->left)
-			above[depth++] = at;
-		at = above[--depth];
+	while ((at = sy__record_next(search->heap->debug, &walk)))
 		if (at->state == SY__RECORD_LIVE)
 			search->objects[search->count++] =
 				(struct object){ (uintptr_t)at->object, (uintptr_t)at->object + at->size + 1, at, 0, false };
-		at = at->right;
-	}
 	if (!search->count)
 		return;
 	search->lowest = search->objects[0].start;

@@ -18,6 +18,8 @@
 
 #include "text.h"
 
+#include "library/amount.h"
+
 #define MOST_RING 40000u /* the largest block of pages holds them */
 
 static const char letters[] = "FZPUCLG"; /* bit by bit of enum sy_debug */
@@ -141,39 +143,23 @@ uint32_t sy__debug_checks_of(const char *text, const char *name)
 	return checks ? checks | SY_DEBUG_FREES : 0;
 }
 
-/* A number with K, M or G behind it. */
-static bool parse_amount(const char *item, size_t length, size_t *amount)
-{
-	const char *equals = memchr(item, '=', length);
-	unsigned long long value;
-	char *end;
-	unsigned shift;
-
-	if (!equals || !strchr("0123456789", equals[1]) || !equals[1])
-		return false;
-	value = strtoull(equals + 1, &end, 10);
-	shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-	if (shift)
-		end++;
-	*amount = (size_t)value << shift;
-	return end == item + length && *amount >> shift == value && value < SIZE_MAX / 4;
-}
-
 static bool set_word(struct sy_debug_config *config, const struct word *word, const char *item, size_t length, struct sy_fault *fault)
 {
-	bool has_value = memchr(item, '=', length) != NULL;
-	size_t amount = 0;
+	const char *equals = memchr(item, '=', length);
+	size_t behind = equals ? (size_t)(equals + 1 - item) : length;
+	bool has_value = equals != NULL;
+	uint64_t amount = 0;
 
-	if (has_value && !parse_amount(item, length, &amount))
+	if (has_value && (!sy__amount(item + behind, length - behind, &amount) || amount > SIZE_MAX / 4))
 		return refuse(fault, "debug: %.*s: write a number, which K, M or G may follow", (int)(length < 60 ? length : 60), item);
 	if (strcmp(word->name, "json") == 0)
 		config->json = true;
 	else if (strcmp(word->name, "low") == 0)
 		config->guard_low = true;
 	else if (strcmp(word->name, "firewall") == 0)
-		config->guard_least = amount;
+		config->guard_least = (size_t)amount;
 	else if (strcmp(word->name, "quarantine") == 0 && has_value)
-		config->quarantine = amount;
+		config->quarantine = (size_t)amount;
 	else if (strcmp(word->name, "audit") == 0 && has_value)
 		config->ring = amount < 1 ? 1 : amount > MOST_RING ? MOST_RING : (uint32_t)amount;
 	else if (has_value || strcmp(word->name, "quarantine") == 0)
@@ -188,8 +174,7 @@ bool sy__debug_goes_on(const char *item, size_t length)
 
 bool sy__debug_parse(struct sy_debug_config *config, const char *text, struct sy_fault *fault)
 {
-	*config = (struct sy_debug_config){ .quarantine = SY__DEBUG_QUARANTINE, .ring = SY__DEBUG_RING, .stacks = SY__DEBUG_STACKS,
-		                            .hooks = &sy__debug_program };
+	*config = sy__debug_usual(&sy__debug_program);
 	if (strlen(text) >= sizeof(config->text))
 		return refuse(fault, "debug: the text is longer than %zu bytes: name fewer caches", sizeof(config->text) - 1);
 	strcpy(config->text, text);

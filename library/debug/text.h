@@ -11,7 +11,6 @@
 #define PRIu64 "llu"
 #define PRIu32 "u"
 #define PRIx32 "x"
-#define strtoull simple_strtoull
 #else
 #include <inttypes.h>
 #include <stdarg.h>

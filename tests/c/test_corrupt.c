@@ -6,6 +6,7 @@
  * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved
  * but not made usable, between two objects, or the object itself. The heaps are left as they are.
  */
+#include "bug_support.h"
 #include "policy_support.h"
 
 #include <sys/wait.h>
@@ -89,29 +90,18 @@ static bool keeps_lists(const char *policy)
 	return strcmp(policy, "slob") != 0 && strcmp(policy, "svr4") != 0 && strcmp(policy, "sunos4") != 0;
 }
 
-static unsigned bugs;
-
-static void count_bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
-{
-	(void)heap;
-	(void)address;
-	CHECK_EQUAL(kind, SY_BUG_DOUBLE_FREE);
-	bugs++;
-}
-
 /* A policy that notices leaves the object alone. */
 static void test_freed_twice(const char *policy, struct sy_heap *heap)
 {
 	struct damaged damaged = make(heap);
 	struct told told;
 
-	bugs = 0;
-	heap->on_bug = count_bug;
+	count_double_frees(heap);
 	sy_free(damaged.cache, damaged.objects[151]);
 	sy_free(damaged.cache, damaged.objects[151]);
-	told = look(&damaged, !bugs);
-	CHECK_EQUAL(told.twice, keeps_lists(policy) && !bugs ? 1 : 0);
-	CHECK(!bugs || !sy_heap_check(heap));
+	told = look(&damaged, !double_frees);
+	CHECK_EQUAL(told.twice, keeps_lists(policy) && !double_frees ? 1 : 0);
+	CHECK(!double_frees || !sy_heap_check(heap));
 }
 
 /* slab has the numbers of free objects elsewhere. */

@@ -4,12 +4,14 @@
  * Reports are taken by a hook that returns, as a kernel's would. So one program can look at many bugs, and at what the layer does
  * behind each: an object that is freed wrongly stays what it was.
  */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "check.h"
 
 #include "core/debug/debug.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static struct {
 	unsigned count;
@@ -234,11 +236,30 @@ static void one_cache(const struct sy_policy *policy)
 	object[50] = 1;
 	sy_cache_free(checked, 0, object);
 	expect(SY_BUG_WRITE_PAST_THE_END, object + 50);
+	CHECK(!heap->debug->ring);
+	CHECK(sy_cache_create(heap, &(struct sy_cache_config){ .name = "audited", .size = 50, .debug = SY_DEBUG_AUDIT }));
+	CHECK(heap->debug->ring); /* which the first cache did not want */
 	CHECK(!sy_cache_destroy(checked, &alive));
 	CHECK_EQUAL(alive, 1);
 	CHECK(sy_cache_destroy(plain, NULL));
 	CHECK(sy_heap_destroy(heap));
 	sy_pages_destroy(pages);
+}
+
+/* The addresses of a guarded object are somebody else's once it has left the quarantine, also when the heap ends. */
+static void guarded(const struct sy_policy *policy)
+{
+	struct sy_heap *heap = open_heap(policy, SY_DEBUG_FREES | SY_DEBUG_PAGES);
+	char *object = sy_kmalloc(heap, 0, 4096, 0, SY_ANY_NODE), *others;
+
+	sy_kfree(heap, 0, object);
+	sy_heap_trim(heap);
+	others = mmap(object, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(others != MAP_FAILED);
+	close_heap(heap);
+	others[0] = 1;
+	CHECK_EQUAL(reports.count, 0);
+	munmap(others, 4096);
 }
 
 int main(void)
@@ -251,6 +272,7 @@ int main(void)
 		right(*policy, SY_DEBUG_FREES);
 		right(*policy, SY_DEBUG_ALL | SY_DEBUG_PAGES);
 		one_cache(*policy);
+		guarded(*policy);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
  * Runs that slots keep (core/backend/run_cache.c): what is served by them and what is not, how much they are at most, when none is kept, and
  * everybody who gives them back.
  */
+#include "bug_support.h"
 #include "core/backend/large.h"
 #include "core/backend/run_cache.h"
 #include "threads_support.h"
@@ -191,25 +192,14 @@ static void bounded(struct sy_heap *heap)
 	CHECK_EQUAL(held(heap), 0);
 }
 
-static unsigned bugs;
-
-static void count_bug(struct sy_heap *heap, enum sy_bug kind, const void *address)
-{
-	(void)heap;
-	(void)address;
-	CHECK_EQUAL(kind, SY_BUG_DOUBLE_FREE);
-	bugs++;
-}
-
 static void freed_twice(struct sy_heap *heap)
 {
 	char *object = get(heap, 70);
 
-	bugs = 0;
-	heap->on_bug = count_bug;
+	count_double_frees(heap);
 	sy_mfree(heap, object);
 	sy_mfree(heap, object);
-	CHECK_EQUAL(bugs, 1);
+	CHECK_EQUAL(double_frees, 1);
 	CHECK_FINE(sy_heap_check(heap));
 	CHECK(get(heap, 70) == object && get(heap, 70) != object);
 	CHECK_EQUAL(sy__large_live(heap), 140 * PAGE);

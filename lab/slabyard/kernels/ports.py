@@ -45,6 +45,7 @@ def slabyard() -> dict[str, bytes]:
         for path in sorted((top / folder).rglob("*")):
             if path.suffix in _SOURCES or path.name == "Makefile":
                 found[f"{OURS}/{place}/{path.relative_to(top / folder)}"] = path.read_bytes()
+    found[f"{OURS}/library/amount.h"] = (top / "library" / "amount.h").read_bytes()
     for name in MEASURING:
         del found[f"{OURS}/linux/{name}.c"]
     found["mm/slob.c"] = found.pop(f"{OURS}/linux/slob.c")
