@@ -4,8 +4,8 @@
  *
  * A fault (SIGSEGV, SIGBUS) may come from a damaged heap, long after the damage, or from a guarded object. So a handler first looks
  * whether the address is in a guarded object, then whether any check finds damage, and reports that. Otherwise the fault is the
- * program's own: the handler takes itself away, and the fault comes again. A program that handles these signals itself takes the
- * handler's place.
+ * program's own: the program's former handler gets it, or, if it had none, the handler takes itself away, and the fault comes again.
+ * A program that handles these signals itself later takes the handler's place.
  */
 #define _GNU_SOURCE
 #include "debugging.h"
@@ -45,31 +45,49 @@ void *sy__debugging_map(struct sy_heap *heap, size_t align, size_t size, unsigne
 
 /* ---- Faults ------------------------------------------------------------------------------------------------------- */
 
-static void again(int signal)
-{
-	struct sigaction usual = { .sa_handler = SIG_DFL };
+static struct sy_heap *watched;
+static struct sigaction former[2]; /* of SIGSEGV, and of SIGBUS */
 
-	sigaction(signal, &usual, NULL);
+static void pass_on(int signal, siginfo_t *information, void *registers)
+{
+	const struct sigaction *before = &former[signal == SIGBUS];
+
+	if (before->sa_flags & SA_SIGINFO)
+		before->sa_sigaction(signal, information, registers);
+	else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
+		before->sa_handler(signal);
+	else
+		sigaction(signal, before, NULL);
 }
 
 static void fault(int signal, siginfo_t *information, void *registers)
 {
+	static bool again; /* the search for the damage has met it */
 	struct sy__finding finding;
 
-	(void)registers;
-	again(signal);
-	if (sy__debug_find_fault(debugged, information->si_addr, &finding) || sy__debug_find_damage(debugged, &finding))
-		debugged->debug->hooks->report(debugged, &finding);
+	if (!__atomic_exchange_n(&again, true, __ATOMIC_RELAXED)) {
+		if (sy__debug_find_fault(watched, information->si_addr, &finding) ||
+		    (debugged && sy__debug_find_damage(debugged, &finding)))
+			watched->debug->hooks->report(watched, &finding);
+		__atomic_store_n(&again, false, __ATOMIC_RELAXED);
+	}
+	pass_on(signal, information, registers);
+}
+
+void sy__debugging_watch_faults(struct sy_heap *heap)
+{
+	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	watched = heap;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGSEGV, &action, &former[0]);
+	sigaction(SIGBUS, &action, &former[1]);
 }
 
 void sy__debugging_start(struct sy_heap *heap)
 {
-	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-
 	if (!heap->debug)
 		return;
 	debugged = heap;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGSEGV, &action, NULL);
-	sigaction(SIGBUS, &action, NULL);
+	sy__debugging_watch_faults(heap);
 }

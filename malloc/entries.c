@@ -111,12 +111,13 @@ static void passes(struct sy_heap *heap)
 {
 	(void)heap;
 	sy__mapping_cache_age();
+	sy__sample_notice();
 }
 
 static void foreign(void *object, struct sy_heap *heap)
 {
 	(void)heap;
-	if (object)
+	if (object && !sy__sample_free(object))
 		sy__mapping_end(object);
 }
 
@@ -141,11 +142,21 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	}
 	if (file)
 		sy__report_start(&ready, file);
+	if (!heap->debug) /* where all objects are checked */
+		sy__sample_start(&ready);
 	sy__fast_path_set(&ready);
 	sy__debugging_start(heap);
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;
+}
+
+void sy__serve_malloc(void *(*function)(size_t size, struct sy_heap *))
+{
+	struct service *serves = sy__service.malloc == first_malloc ? &ready : &sy__service;
+
+	__atomic_store_n(&serves->malloc, function, __ATOMIC_RELEASE);
+	sy__fast_path_set(serves);
 }
 
 static bool start(void)
@@ -209,7 +220,9 @@ EXPORT void *calloc(size_t count, size_t size)
 
 size_t sy__usable_bytes(const void *object)
 {
-	return sy__service.heap->debug || sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
+	if (sy__service.heap->debug || sy__holds(sy__service.heap, object))
+		return sy_usable_size(sy__service.heap, object);
+	return sy__sample_has(object) ? sy_usable_size(sy__sampled, object) : sy__mapping_usable(object);
 }
 
 /* The object's room, if malloc has the policy's fast path; 0: it takes a call to find out. */
@@ -275,7 +288,7 @@ static SY__OUT_OF_LINE void *resize_any(void *object, size_t size)
 		return NULL;
 	}
 	room = sy__usable_bytes(object);
-	if (sy__service.heap->debug)
+	if (sy__service.heap->debug || sy__sample_has(object))
 		return move(object, room, size);
 	if (stays(room, size))
 		return object;

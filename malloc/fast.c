@@ -4,7 +4,10 @@
  * They contain the default policy's fast paths (core/policies/default.h). On paths so short, a jump through a pointer would cost
  * more than all the rest, because the processor waits for the next instruction's address. sy__service.fast says that the default
  * policy serves, and which heap. It is NULL under other policies, while there is no heap, and where calls are counted; malloc and
- * free then go by the pointers of entries.c. malloc does not test it: no size is small then.
+ * free then go by the pointers of entries.c. malloc does not test it: no size is small then. While allocations are sampled
+ * (sample.c) malloc goes by the pointer and free does not: one byte is small then.
+ *
+ * The service may change while others read it. Whatever they find of the old and of the new serves them.
  */
 #include "parts.h"
 
@@ -19,10 +22,10 @@ EXPORT void free(void *object);
 
 void sy__fast_path_set(struct service *by)
 {
-	bool serves = sy__default_serves(by->malloc, by->free);
+	const bool frees = sy__default_frees(by->free), both = frees && sy__default_allocates(by->malloc);
 
-	by->fast = serves ? by->heap : NULL;
-	by->small = serves ? SY__KMALLOC_SMALL : 0;
+	__atomic_store_n(&by->fast, both ? by->heap : NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&by->small, both ? SY__KMALLOC_SMALL : frees, __ATOMIC_RELAXED);
 }
 
 /* Sizes that are not small, and 0. All sizes, if the fast path doesn't serve. */
@@ -40,13 +43,13 @@ static SY__OUT_OF_LINE void free_by_pointer(void *object)
 
 void *malloc(size_t size)
 {
-	return sy__likely(size - 1 < sy__service.small) ? sy__default_malloc_small(size, sy__service.fast) : malloc_other(size);
+	return sy__likely(size - 1 < sy__service.small) ? sy__default_malloc_small(size, sy__service.heap) : malloc_other(size);
 }
 
 void free(void *object)
 {
-	if (sy__likely(sy__service.small)) /* which tells as well as `fast`, and takes no register */
-		sy__default_free(object, &sy__service.fast);
+	if (sy__likely(sy__service.small)) /* in no register */
+		sy__default_free(object, &sy__service.heap);
 	else
 		free_by_pointer(object);
 }

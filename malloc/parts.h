@@ -93,7 +93,7 @@ void sy__mapping_count(struct mapping_counts *);
 /* What serves the next call of malloc or free. */
 struct service {
 	struct sy_heap *fast; /* the heap, if fast.c has its policy's fast paths; else NULL */
-	size_t small;         /* bytes of the largest request that malloc's fast path serves; 0: it serves none */
+	size_t small;         /* bytes of the largest request that malloc's fast path serves; 0: it serves none, nor does free's */
 	struct sy_heap *heap; /* the argument of the two functions; NULL: there is no heap yet */
 	void *(*malloc)(size_t size, struct sy_heap *);
 	void (*free)(void *object, struct sy_heap *);
@@ -103,6 +103,9 @@ extern struct service sy__service __attribute__((visibility("hidden"))); /* hidd
 
 /* Has the heap serve from now on. Called once. alone: this is the program's first request, so there are no other threads. */
 void sy__serve(struct sy_heap *, bool alone);
+
+/* Has another function serve malloc, while there may be other threads. */
+void sy__serve_malloc(void *(*)(size_t size, struct sy_heap *));
 
 void *sy__allocate_aligned(size_t align, size_t size); /* align: a power of two */
 size_t sy__usable_bytes(const void *object);           /* of any object */
@@ -137,6 +140,29 @@ static inline void report_remove(const void *object)
 {
 	if (sy__unlikely(sy__report_counts))
 		sy__report_removed(object);
+}
+
+/* ---- sample.c --------------------------------------------------------------------------------------------------------- */
+
+/* Puts the function that samples in front of the service's, if the user wants it. */
+void sy__sample_start(struct service *);
+
+/* Looks whether sampling was switched on or off. Inside of calls, too. */
+void sy__sample_notice(void);
+
+/* Frees a sampled object (false: it is none), or tells whether an address is one's. The heap of samples is NULL before the first. */
+extern struct sy_heap *sy__sampled;
+bool sy__sample_free_known(void *object);
+bool sy__sample_has_known(const void *object);
+
+static inline bool sy__sample_free(void *object)
+{
+	return sy__unlikely(__atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE)) && sy__sample_free_known(object);
+}
+
+static inline bool sy__sample_has(const void *object)
+{
+	return sy__unlikely(__atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE)) && sy__sample_has_known(object);
 }
 
 /* ---- statistics.c ----------------------------------------------------------------------------------------------------- */

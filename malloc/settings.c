@@ -6,6 +6,7 @@
  *   SLABYARD_RESERVE     bytes of addresses to reserve
  *   SLABYARD_LIMIT       bytes that malloc may hold
  *   SLABYARD_HUGE_PAGES  off: no huge pages for the heap
+ *   SLABYARD_SAMPLE      one allocation in so many is a guarded object (sample.c)
  *   SLABYARD_STATS       a file for a report at the program's end (report.c)
  *
  * A value that makes no sense ends the program with one line and status 2. Programs with more rights than their user (set-user-ID)

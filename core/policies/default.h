@@ -7,9 +7,14 @@
 #include "yard/fast.h"
 
 /* Whether a heap's entries are the default policy's, so that the functions below may serve it. */
-static inline bool sy__default_serves(void *(*malloc)(size_t size, struct sy_heap *), void (*free)(void *object, struct sy_heap *))
+static inline bool sy__default_allocates(void *(*malloc)(size_t size, struct sy_heap *))
 {
-	return malloc == sy__yard_this_slot.malloc && free == sy__yard_this_slot.free;
+	return malloc == sy__yard_this_slot.malloc;
+}
+
+static inline bool sy__default_frees(void (*free)(void *object, struct sy_heap *))
+{
+	return free == sy__yard_this_slot.free;
 }
 
 /* Allocates 1 to SY__KMALLOC_SMALL bytes. */

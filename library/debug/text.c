@@ -103,8 +103,12 @@ static void say_what(const struct sy__finding *finding)
 	case SY_BUG_WRITE_AFTER_FREE:
 	case SY_BUG_WRITE_PAST_THE_END:
 	case SY_BUG_WRITE_BEFORE_THE_START:
-		sy__say("modification occurred at offset %s%#lx (%#" PRIx32 " replaced by %#" PRIx32 ")\n", offset < 0 ? "-" : "",
-		    offset < 0 ? -offset : offset, finding->expected, finding->found);
+		sy__say("%s occurred at offset %s%#lx ", finding->expected == finding->found ? "an access" : "modification",
+		        offset < 0 ? "-" : "", offset < 0 ? -offset : offset);
+		if (finding->expected == finding->found)
+			sy__say("in a page that may not be touched\n");
+		else
+			sy__say("(%#" PRIx32 " replaced by %#" PRIx32 ")\n", finding->expected, finding->found);
 		break;
 	case SY_BUG_CHANGED_STATE:
 		sy__say("the byte at offset %#lx was constructed as %#" PRIx32 " and is %#" PRIx32 "\n", offset, finding->expected, finding->found);

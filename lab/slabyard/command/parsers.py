@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
-from . import completion, diff_verb, live_verbs, recording, study_verb, sweep_verb, tune_verb, verbs, who_verbs
+from . import completion, diff_verb, live_verbs, recording, sample_verb, study_verb, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
 from .words import add_format, add_machine, add_verb, count, cpus, duration, file, new_file, specs, thread_counts
 
@@ -70,7 +70,7 @@ def parser() -> Parser:
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
         _record, _top, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add,
-        study_verb.add, _threads, _run, _geometry, _layout, _kernel, completion.add,
+        study_verb.add, _threads, _run, sample_verb.add, _geometry, _layout, _kernel, completion.add,
     ):  # fmt: skip
         add(parent)
     return top
@@ -260,6 +260,9 @@ def _run(parent: Any) -> None:
         "--check", nargs="?", const="all", metavar="LETTERS",
         help="name bugs: writes outside of objects and after a free, wrong frees, leaks (all of them, or by LETTERS: docs/debugging.md)",
     )  # fmt: skip
+    verb.add_argument(
+        "--sample", nargs="?", const="on", metavar="N", help="put one allocation in N on guard pages, to name bugs (default: 100,000)"
+    )
     verb.usage = "slabyard run [options] -- CMD..."
 
 

@@ -375,10 +375,12 @@ def run_command(options: argparse.Namespace) -> int:
     if not options.command:
         raise UserError("run needs a command after --: slabyard run -- CMD...")
     programs.check_command(options.command[0])
+    wanted = {"SLABYARD_DEBUG": options.check, "SLABYARD_SAMPLE": options.sample}
+    settings = {name: value for name, value in wanted.items() if value is not None}
     if not options.stats and options.export_json is None:
-        run.replace(options.command, options.allocator, options.check)
+        run.replace(options.command, options.allocator, settings)
     check_outputs((options.export_json,))
-    return run.end_as(run.measure(options.command, options.allocator, options.export_json, options.check))
+    return run.end_as(run.measure(options.command, options.allocator, options.export_json, settings))
 
 
 def show_geometry(options: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """Runs a command on slabyard's malloc, and tells what it asked for.
 
-The library is preloaded (LD_PRELOAD) and told its policy (SLABYARD) and checks (SLABYARD_DEBUG). Without statistics the command
+The library is preloaded (LD_PRELOAD) and told its policy (SLABYARD), and by further
+variables what to check. Without statistics the command
 takes the place of this process: its exit status, and whatever signal ends it, are seen as if slabyard had not been there. With them
 it is a child. Signals that end programs are passed on to it; when it has ended, each of its processes that ended by exit() has left
 a line of JSON in a temporary file (SLABYARD_STATS; malloc/report.c); then this process ends as the child did.
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,8 @@ MOST_PROCESSES = 20  # shown; all are counted
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 OF_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # go to the child as well, without our doing
 
+NONE: Mapping[str, str] = {}  # settings
+
 Report = dict[str, Any]
 
 
@@ -44,27 +47,27 @@ def library() -> Path:
     return LIBRARY
 
 
-def environment(spec: str, checks: str | None = None) -> dict[str, str]:
-    """Ours, with the malloc in front of whatever else is preloaded. checks: SLABYARD_DEBUG's text, docs/debugging.md. UserError when
-    one of them makes no sense."""
+def environment(spec: str, settings: Mapping[str, str] = NONE) -> dict[str, str]:
+    """Ours, with the malloc in front of whatever else is preloaded, and its settings (malloc/settings.c). UserError when one of them
+    makes no sense."""
     if not spec:
         raise UserError("--allocator names no allocator; slabyard list shows them")
     preload = [str(library()), *os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
-    result = {**os.environ, "LD_PRELOAD": ":".join(preload), "SLABYARD": spec}
+    wanted = {"SLABYARD": spec, **settings}
+    result = {**os.environ, "LD_PRELOAD": ":".join(preload), **wanted}
     result.pop("SLABYARD_STATS", None)
-    if checks is not None:
-        result["SLABYARD_DEBUG"] = checks
     tried = subprocess.run([programs.program(programs.REPLAY), "--list"], env=result, capture_output=True, check=False)
     if tried.returncode != 0:
-        told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ")
-        told = told.removeprefix(f"slabyard: SLABYARD_DEBUG={checks}: ").removeprefix("slabyard: ")
+        told = tried.stderr.decode(errors="replace").strip().removeprefix("slabyard: ")
+        for name, value in wanted.items():
+            told = told.removeprefix(f"{name}={value}: ")
         raise UserError(told or f"the malloc could not be loaded (status {tried.returncode})")
     return result
 
 
-def replace(command: Sequence[str], spec: str, checks: str | None = None) -> NoReturn:
+def replace(command: Sequence[str], spec: str, settings: Mapping[str, str] = NONE) -> NoReturn:
     """The command in our place."""
-    variables = environment(spec, checks)
+    variables = environment(spec, settings)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -77,11 +80,11 @@ def replace(command: Sequence[str], spec: str, checks: str | None = None) -> NoR
         raise programs.cannot_be_run(command[0], error) from error
 
 
-def measure(command: Sequence[str], spec: str, export: Path | None, checks: str | None = None) -> int:
+def measure(command: Sequence[str], spec: str, export: Path | None, settings: Mapping[str, str] = NONE) -> int:
     """The command as a child; its statistics on standard error. Its exit status, or minus the signal that ended it."""
     with tempfile.TemporaryDirectory(prefix="slabyard-") as directory:
         lines = Path(directory) / "reports"
-        variables = {**environment(spec, checks), "SLABYARD_STATS": str(lines)}
+        variables = {**environment(spec, settings), "SLABYARD_STATS": str(lines)}
         status = _wait(command, variables)
         reports = _whole_reports(lines.read_text(encoding="utf-8", errors="replace")) if lines.exists() else []
     export_json(export, reports)
