@@ -99,6 +99,29 @@ def test_smoke_every_policy_of_slabyard_boots_and_serves_hackbench(allocator: st
     assert run.caches(done.texts["after/slabinfo"]) or not has_slabs(allocator)
 
 
+# Bugs of Linux's own module for that (drivers/misc/lkdtm), and what a kernel of ours calls them.
+BUGS = {
+    "SLAB_FREE_DOUBLE": "double free",
+    "SLAB_LINEAR_OVERFLOW": "write past the end",
+    "SLAB_FREE_CROSS": "wrong cache",
+    "WRITE_AFTER_FREE": "write after free",
+}
+PROVOKE = "/sys/kernel/debug/provoke-crash/DIRECT"
+REUSE = "for i in 1 2 3; do find /sys /proc >/dev/null 2>&1; done; true"  # what was freed leaves the quarantine
+
+
+@UM
+@pytest.mark.parametrize("allocator", OURS)
+def test_a_stock_modules_bugs_are_named_in_the_log(allocator: str) -> None:
+    parts = ["mount -t debugfs none /sys/kernel/debug", *(f"echo {bug} >{PROVOKE}" for bug in BUGS), REUSE]
+    done = run.once(plan(f"{allocator}{',' if '=' in allocator else ':'}debug=FZPU", f'sh -c "{"; ".join(parts)}"', debug=True))
+    log = done.texts["log"]
+    told = [log.find(f"slabyard: {kind}: ") for kind in BUGS.values()]
+    assert -1 not in told, log[-4000:]
+    assert "lkdtm" in log[told[0] :], "the functions of the module are in the stacks"
+    assert done.figures["held_pages_start"] > 100, "the kernel went on to the end"
+
+
 def has_slabs(allocator: str) -> bool:
     """Whether caches have slabs of their own, which slabinfo counts."""
     return not allocator.removeprefix("slabyard:").startswith(("slob", "bsd44", "svr4", "sunos4"))
