@@ -17,6 +17,13 @@ const struct sy_sizing *sy_heap_sizing(const struct sy_heap *heap)
 	return &heap->sizing;
 }
 
+unsigned sy_tunable_choices(const struct sy_tunable *tunable)
+{
+	if (!tunable->choices)
+		return 0;
+	return tunable->combines && tunable->max ? (unsigned)__builtin_popcountll((unsigned long long)tunable->max) + 2 : (unsigned)tunable->max + 1;
+}
+
 enum sy_giving sy_heap_gives(const struct sy_heap *heap)
 {
 	struct sy_policy_description is;

@@ -217,8 +217,12 @@ struct sy_tunable {
 	int64_t min, max;      /* inclusive */
 	const char *const *choices; /* NULL, or max + 1 names */
 	const char *meaning;   /* one line, with the unit */
+	bool combines;         /* choices are "off", a name for each bit of max, and "all": a spec joins them by + */
 };
 #define SY_TUNABLE_AUTO INT64_MIN
+
+/* How many choices a tunable has; 0: it is a number. */
+unsigned sy_tunable_choices(const struct sy_tunable *);
 
 /* Settings of a policy under one name. In a spec it stands where the first tunable would: slub:paper, slub:paper,min_partial=5. */
 struct sy_preset {
