@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import write_text
@@ -26,9 +27,9 @@ from slabyard.base.table import between, document
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "malloc")]
-
-import allocators  # noqa: E402
 import planted  # noqa: E402
+
+allocators: Any = __import__("allocators")
 
 SOURCES = ROOT / "tests" / "attacks"
 DOCUMENT = ROOT / "docs" / "hardening.md"
@@ -36,6 +37,8 @@ PROGRAMS = ("malloc", "caches")
 LONGEST = 30  # seconds that an attack may take
 RUNS = 5
 WON = 10
+
+OURS = {"yard": "yard", "yard hardened": "yard:harden=all", "slub": "slub", "slub hardened": "slub:harden=all"}
 
 SUCCEEDED, STOPPED, CRASHED, FAILED, HUNG = "won", "stopped", "crashed", "failed", "hung"
 SIGNS = {SUCCEEDED: "✗", STOPPED: "✓", CRASHED: "†", FAILED: "·", HUNG: "∞"}
@@ -129,12 +132,12 @@ def columns() -> list[Column]:
     work = ROOT / "build" / "bench"
     peers = {one.name: one for one in [*allocators.find(work, None, []), *allocators.hardened(work)]}
     found = [Column("glibc")]
-    for name in ("mimalloc", "mimalloc-secure", "hardened_malloc"):
+    for name in ("mimalloc", *allocators.HARDENED):
         if peers[name].library is None:
             raise UserError(f"{name} is missing; {peers[name].hint}")
         said = (("MIMALLOC_SHOW_ERRORS", "1"),) if name.startswith("mimalloc") else ()
         found.append(Column(name, peers[name].library.resolve(), environment=said))
-    return found + [Column(spec, spec=spec) for spec in ("yard", "yard:harden=all", "slub", "slub:harden=all")]
+    return found + [Column(name, spec=spec) for name, spec in OURS.items()]
 
 
 def table(made: Path, among: Sequence[Column], jobs: int) -> str:

@@ -179,8 +179,9 @@ def _build_hardened_malloc(source: Path, library: Path) -> subprocess.CompletedP
     settings = [f"-D{line}" for line in lines if "=" in line and not line.startswith("#")]
     files = [top / f"{name}.c" for name in ("chacha", "h_malloc", "memory", "pages", "random", "util")]
     return _run(
-        "cc", "-std=gnu2x", "-O3", "-DNDEBUG", "-D_GNU_SOURCE", "-include", "stdalign.h", *settings, "-fPIC", "-shared", "-fvisibility=hidden",
-        "-fno-builtin", f"-I{top}", f"-I{top / 'include'}", f"-I{top / 'third_party'}", *files, "-o", library, "-lpthread",
+        "cc", "-std=gnu2x", "-O3", "-DNDEBUG", "-D_GNU_SOURCE", "-include", "stdalign.h", *settings, "-fPIC", "-shared",
+        "-fvisibility=hidden", "-fno-builtin", f"-I{top}",
+        f"-I{top / 'include'}", f"-I{top / 'third_party'}", *files, "-o", library, "-lpthread",
     )  # fmt: skip
 
 

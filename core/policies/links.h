@@ -54,7 +54,7 @@ enum sy__harden {
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
 	"harden", 0, 0, SY__HARDEN_MOST, words,                                                                    \
-		"what stops attacks on the heap, joined by +: links (always, if any), zero, random, apart, quarantine; or all", true
+		"what stops attacks on the heap, joined by +: links (always, if any), zero, random, apart, quarantine; or all"
 
 #ifdef SY_HARDENED
 
@@ -204,6 +204,16 @@ static inline void sy__quarantine_begin(const struct sy__node_cache *cache, stru
 		own->random = (cache->secrets[0] + (uintptr_t)own * cache->secrets[1]) | 1;
 }
 
+/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. */
+static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
+{
+	size_t pages = (size_t)(sy__page_near(cache->memory, cache->table, object) - head);
+	size_t distance = (pages << SY_PAGE_SHIFT) + ((uintptr_t)object & (SY_PAGE_SIZE - 1));
+
+	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
+	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
+}
+
 /* Tells what is wrong with an object that is freed, if it is no object in use after all. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
@@ -224,7 +234,7 @@ static inline void *sy__node_admit(struct sy__node_cache *cache, struct sy__quar
 	int64_t way;
 	void **place, *old;
 
-	if (sy__unlikely(!sy__node_is_object(cache, head, object) || sy__node_word(head) == SY__WORD_RETIRED || sy__link_read(cache, object, cache->offset, &way)) &&
+	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_word(head) == SY__WORD_RETIRED || sy__link_read(cache, object, cache->offset, &way)) &&
 	    !sy__node_may_be_freed(cache, head, object))
 		return NULL;
 	if (cache->zeroes)

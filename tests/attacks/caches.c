@@ -39,19 +39,19 @@ static bool reuse(size_t size, size_t others_size)
 	return false;
 }
 
-/* Another cache of the same size shares its slabs (merged caches). */
+/* Freed memory comes back with objects of another cache, of one size. */
 ATTACK(reuse_by_a_merged_cache)
 {
 	return reuse(96, 96);
 }
 
-/* The pages of a cache go back, and come to a cache of other objects (cross-cache). */
+/* Freed pages come back with objects of another cache. */
 ATTACK(reuse_by_another_cache)
 {
 	return reuse(96, 320);
 }
 
-/* An object is freed to the wrong cache, which hands it out as its own. */
+/* An object is freed to another cache, which hands it out. */
 ATTACK(free_to_another_cache)
 {
 	struct sy_cache *cache = cache_of("files", 96), *others = cache_of("messages", 320);
@@ -65,7 +65,7 @@ ATTACK(free_to_another_cache)
 	return false;
 }
 
-/* Links of freed objects are replaced by that of another one, which was read before and is right in its own place. */
+/* Links are replaced by another object's, which was read before. */
 ATTACK(link_of_another_object)
 {
 	struct sy_cache *cache = cache_of("files", 96);

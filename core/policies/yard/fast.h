@@ -72,7 +72,7 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
-	else if (sy__unlikely(sy__yard_push_local(page, object, 0)))
+	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);
 	else
 		sy__call_end();

@@ -305,10 +305,11 @@ static void free_admitted(void *object, struct sy_heap *heap, const struct sy_ca
 		sy__call_end();
 		return;
 	}
-	page = sy__page_map_of(map, object);
+	if (cache->base.quarantined)
+		page = sy__page_map_of(map, object);
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, cache->base.offset)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
-	else if (sy__unlikely(sy__yard_push_local(page, object, cache->base.offset)))
+	else if (sy__unlikely(sy__yard_push_local(cache, page, object, cache->base.offset)))
 		sy__yard_emptied_now(page, slot_offset);
 	else
 		sy__call_end();

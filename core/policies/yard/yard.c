@@ -88,7 +88,7 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(cache, own, object, cache->base.offset);
 	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
 		return false;
-	sy__yard_push_local(head, object, cache->base.offset);
+	sy__yard_push_local(cache, head, object, cache->base.offset);
 	return true;
 }
 

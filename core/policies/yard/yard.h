@@ -170,11 +170,11 @@ static inline void *sy__yard_pop(const struct sy__yard_cache *cache, struct sy__
 /* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
  * says: it may be about to say so, which is then noticed later. Counts in memory, and only then reads that: a processor hands what
  * was stored a moment ago on to the load behind it, but not to one that widens it. */
-static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_t offset)
+static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
-	sy__link_set(&sy__yard_cache_of(page)->base, object, offset, slab->base.local.freelist);
+	sy__link_set(&cache->base, object, offset, slab->base.local.freelist);
 	slab->base.local.freelist = object;
 	++slab->local_objects;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
