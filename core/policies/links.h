@@ -54,7 +54,7 @@ enum sy__harden {
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
 	"harden", 0, 0, SY__HARDEN_MOST, words,                                                                    \
-		"what stops attacks on the heap, joined by +: links (always, if any), zero, random, apart, quarantine; or all"
+		"what stops attacks, joined by +; any word includes links"
 
 #ifdef SY_HARDENED
 
