@@ -55,7 +55,8 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 #ifndef SY_HARDENED
 	*first = link_objects(cache, sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
 #else
-	*first = sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, sy__page_address(common->heap, page), sy__node_objects(page), NULL);
+	*first = sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, sy__page_address(common->heap, page),
+	                           sy__node_objects(page), NULL);
 #endif
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
