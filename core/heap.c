@@ -202,10 +202,19 @@ static unsigned cpus_of(const struct sy_heap_config *config, unsigned slots)
 	return config->cpus ? config->cpus : slots;
 }
 
+/* As it is, or hardened. */
+static const struct sy_policy *policy_of(const struct sy_heap_config *config)
+{
+	const struct sy_policy *policy = config->policy;
+
+	return policy && policy->hardened && config->tunables[policy->harden] ? policy->hardened : policy;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
+	const struct sy_policy *policy = policy_of(config);
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
-	struct sy_heap draft = { .policy = config->policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
+	struct sy_heap draft = { .policy = policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
 	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns,
 	                         .debug_hooks = config->debug.hooks };

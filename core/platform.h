@@ -55,6 +55,7 @@
  *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; optional, for a kernel, whose
  *                                  constructors have another type
  *   sy__caller()                   an address that differs between threads
+ *   sy__random()                   64 bits that nobody can guess, of a hardened heap's secrets
  *   sy__cpus()                     CPUs that threads may run on
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none

@@ -122,6 +122,8 @@ struct sy_policy {
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* free bytes in slabs; NULL: slab bytes minus objects in use */
 	const struct sy_this_slot *this_slot; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
+	const struct sy_policy *hardened; /* serves a heap that asks for it; NULL: nobody can, or this one is it */
+	unsigned harden;      /* the tunable by which a heap asks for it; 0: none, as the first one never is */
 	const struct sy_quick *quick; /* fast paths that may be interrupted; NULL: there are none */
 	bool serves_classes;  /* kmalloc uses the size classes of core/kmalloc.h */
 	void (*walk)(struct sy__walk *, struct sy_page *); /* shows what is in the slab of this first page; see walk.h */

@@ -215,14 +215,14 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 {
 	char possible[200] = "";
 
-	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++)
+	for (unsigned i = 0; i < sy_tunable_choices(tunable); i++)
 		append(possible, sizeof possible, "%s%s", i ? ", " : "", tunable->choices[i]);
 	if (!tunable->choices)
 		append(possible, sizeof possible, "%" PRId64 " to %" PRId64, tunable->min, tunable->max);
 	if (tunable->default_value == SY_TUNABLE_AUTO)
 		append(possible, sizeof possible, " or auto");
-	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s", policy->name, tunable->name, length ? "" : "empty",
-	              shown(text, length), text, possible);
+	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s%s", policy->name, tunable->name, length ? "" : "empty",
+	              shown(text, length), text, possible, sy_tunable_combines(tunable) ? ", or some joined by +" : "");
 }
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */
@@ -240,18 +240,45 @@ static bool parse_integer(const char *text, size_t length, int64_t *value)
 	return !errno && !*end;
 }
 
+/* What a choice stands for by itself, of a tunable whose choices are bits. */
+static int64_t combined(const struct sy_tunable *tunable, unsigned choice)
+{
+	return choice == 0 ? 0 : choice == sy_tunable_choices(tunable) - 1 ? tunable->max : (int64_t)1 << (choice - 1);
+}
+
+/* Choices joined by +. */
+static bool parse_combined(const struct sy_tunable *tunable, const char *text, size_t length, int64_t *value)
+{
+	for (*value = 0;; text++, length--) {
+		size_t word = length_to(text, '+') < length ? length_to(text, '+') : length;
+		unsigned choice = 1;
+
+		while (choice < sy_tunable_choices(tunable) && !is_word(tunable->choices[choice], text, word))
+			choice++;
+		if (choice == sy_tunable_choices(tunable))
+			return false;
+		*value |= combined(tunable, choice);
+		text += word;
+		length -= word;
+		if (!length)
+			return true;
+	}
+}
+
 static bool parse_value(const struct sy_tunable *tunable, const char *text, size_t length, int64_t *value)
 {
 	if (tunable->default_value == SY_TUNABLE_AUTO && is_word("auto", text, length)) {
 		*value = SY_TUNABLE_AUTO;
 		return true;
 	}
-	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++) {
+	for (unsigned i = 0; i < sy_tunable_choices(tunable); i++) {
 		if (is_word(tunable->choices[i], text, length)) {
-			*value = i;
+			*value = sy_tunable_combines(tunable) ? combined(tunable, i) : i;
 			return true;
 		}
 	}
+	if (sy_tunable_combines(tunable))
+		return parse_combined(tunable, text, length, value);
 	return !tunable->choices && parse_integer(text, length, value) && *value >= tunable->min && *value <= tunable->max;
 }
 

@@ -80,7 +80,7 @@ static void list_tunable(struct json *json, const struct sy_tunable *tunable)
 	json_signed(json, "max", tunable->max);
 	if (tunable->choices) {
 		json_array(json, "choices");
-		for (int64_t i = 0; i <= tunable->max; i++)
+		for (unsigned i = 0; i < sy_tunable_choices(tunable); i++)
 			json_string(json, NULL, tunable->choices[i]);
 		json_array_end(json);
 	} else {

@@ -44,6 +44,7 @@ PACKAGED = {
     "mimalloc-deb": ("libmimalloc.so.2", "libmimalloc2.0"),
 }
 CRATES = {"mimalloc": "libmimalloc-sys", "snmalloc": "snmalloc-sys", "rpmalloc": "rpmalloc-sys"}
+HARDENED = {"mimalloc-secure": "libmimalloc-sys", "hardened_malloc": "hardened-malloc-sys"}  # compared where they are named
 
 
 def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
@@ -57,6 +58,11 @@ def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
         library = ours if ours is not None and ours.is_file() else None
         found.append(Allocator(f"slabyard:{spec}", library, "this tree", hint, {"SLABYARD": spec}))
     return found
+
+
+def hardened(work: Path) -> list[Allocator]:
+    """Peers that are hardened, built as their authors say for that. They are slower on purpose."""
+    return _crates(work, HARDENED)
 
 
 def also(text: str) -> Allocator:
@@ -89,14 +95,14 @@ def _packaged(name: str, file: str, package: str) -> Allocator:
 # ---- From crates -------------------------------------------------------------------------------------------------
 
 
-def _crates(work: Path) -> list[Allocator]:
+def _crates(work: Path, crates: dict[str, str] = CRATES) -> list[Allocator]:
     vendor = work / "crates" / "vendor"
     missing = next((tool for tool in ("cargo", "cc", "c++", "cmake") if shutil.which(tool) is None), None)
     if missing is None and not vendor.is_dir():
         missing = _fetch(vendor)
     if missing is not None:
-        return [Allocator(name, None, "", f"built from the cargo registry: {missing} is missing") for name in CRATES]
-    return [_built(name, vendor) for name in CRATES]
+        return [Allocator(name, None, "", f"built from the cargo registry: {missing} is missing") for name in crates]
+    return [_built(name, crates[name], vendor) for name in crates]
 
 
 def _fetch(vendor: Path) -> str | None:
@@ -112,12 +118,12 @@ def _fetch(vendor: Path) -> str | None:
     return f"a registry that cargo can reach ({last_line(done.stderr, 'cargo failed')})"
 
 
-def _built(name: str, vendor: Path) -> Allocator:
-    source = next(iter(sorted(vendor.glob(f"{CRATES[name]}-[0-9]*"))), None)
+def _built(name: str, crate: str, vendor: Path) -> Allocator:
+    source = next(iter(sorted(vendor.glob(f"{crate}-[0-9]*"))), None)
     library = vendor.parent / f"lib{name}.so"
     if source is None:
-        return Allocator(name, None, "", f"crate {CRATES[name]} is not in {vendor}; remove that folder to have it fetched again")
-    version = _mimalloc_version(source) if name == "mimalloc" else source.name.rpartition("sys-")[2]
+        return Allocator(name, None, "", f"crate {crate} is not in {vendor}; remove that folder to have it fetched again")
+    version = _mimalloc_version(source) if crate == "libmimalloc-sys" else source.name.rpartition("sys-")[2]
     if not library.is_file():
         done = _BUILDERS[name](source, library)
         if done.returncode or not library.is_file():
@@ -129,11 +135,11 @@ def _run(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in argv], capture_output=True, text=True)
 
 
-def _build_mimalloc(source: Path, library: Path) -> subprocess.CompletedProcess[str]:
+def _build_mimalloc(source: Path, library: Path, *options: str) -> subprocess.CompletedProcess[str]:
     top = source / "c_src" / "mimalloc" / "v3"
     return _run(
         "cc", "-O3", "-DNDEBUG", "-DMI_MALLOC_OVERRIDE", "-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-fPIC", "-shared",
-        "-ftls-model=initial-exec", "-fno-builtin-malloc", "-fvisibility=hidden", f"-I{top / 'include'}",
+        "-ftls-model=initial-exec", "-fno-builtin-malloc", "-fvisibility=hidden", *options, f"-I{top / 'include'}",
         top / "src" / "static.c", "-o", library, "-lpthread",
     )  # fmt: skip
 
@@ -162,4 +168,24 @@ def _build_rpmalloc(source: Path, library: Path) -> subprocess.CompletedProcess[
     )  # fmt: skip
 
 
-_BUILDERS = {"mimalloc": _build_mimalloc, "snmalloc": _build_snmalloc, "rpmalloc": _build_rpmalloc}
+def _build_mimalloc_secure(source: Path, library: Path) -> subprocess.CompletedProcess[str]:
+    return _build_mimalloc(source, library, "-DMI_SECURE=4")
+
+
+def _build_hardened_malloc(source: Path, library: Path) -> subprocess.CompletedProcess[str]:
+    """With its default configuration. stdalign.h: compilers of C2x from before 2023 have no keyword alignas."""
+    top = source / "vendor" / "hardened-malloc"
+    lines = (source / "config-default.conf").read_text().splitlines()
+    settings = [f"-D{line}" for line in lines if "=" in line and not line.startswith("#")]
+    files = [top / f"{name}.c" for name in ("chacha", "h_malloc", "memory", "pages", "random", "util")]
+    return _run(
+        "cc", "-std=gnu2x", "-O3", "-DNDEBUG", "-D_GNU_SOURCE", "-include", "stdalign.h", *settings, "-fPIC", "-shared",
+        "-fvisibility=hidden", "-fno-builtin", f"-I{top}",
+        f"-I{top / 'include'}", f"-I{top / 'third_party'}", *files, "-o", library, "-lpthread",
+    )  # fmt: skip
+
+
+_BUILDERS = {
+    "mimalloc": _build_mimalloc, "snmalloc": _build_snmalloc, "rpmalloc": _build_rpmalloc,
+    "mimalloc-secure": _build_mimalloc_secure, "hardened_malloc": _build_hardened_malloc,
+}  # fmt: skip

@@ -236,6 +236,8 @@ def main() -> int:
     if unnamed := [text for text in options.also if not all(text.partition("="))]:
         return _usage(f"--also {unnamed[0]}: it is NAME=PATH")
     there = [*allocators.find(options.work, ours.resolve(), options.specs.split(";")), *map(allocators.also, options.also)]
+    if options.allocators and set(options.allocators.split(",")) & set(allocators.HARDENED):
+        there += allocators.hardened(options.work)
     peers = {one.name: one for one in there}
     chosen, among = _choose(options.programs, known, "program"), _choose(options.allocators, peers, "allocator")
     missing = [f"{program.name}: {program.needs} is missing; {_how_to_get(program)}" for program in chosen if program.missing()]

@@ -22,6 +22,24 @@
 
 uint64_t (*sy__clock)(void) = sy__monotonic;
 
+/* The system is asked once, as a program may shut itself in later (source.c). Without an answer the clock and an address stand in. */
+uint64_t sy__random(void)
+{
+	static uint64_t first, calls;
+	uint64_t seed = __atomic_load_n(&first, __ATOMIC_RELAXED), number;
+
+	if (!seed) {
+#ifdef SYS_getrandom
+		if (sy__system(SYS_getrandom, sy__system_word(&seed), sizeof(seed), 0, 0) != sizeof(seed))
+#endif
+			seed = sy__monotonic() * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)&seed;
+		__atomic_store_n(&first, seed | 1, __ATOMIC_RELAXED);
+	}
+	number = seed + __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) * UINT64_C(0x9e3779b97f4a7c15);
+	number = (number ^ number >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return number ^ number >> 32;
+}
+
 void sy_platform_set_clock(uint64_t (*clock)(void))
 {
 	sy__clock = clock ? clock : sy__monotonic;

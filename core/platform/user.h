@@ -154,6 +154,8 @@ static inline const void *sy__caller(void)
 
 void sy__lock_wait(sy__lock_t *lock);
 
+uint64_t sy__random(void);
+
 /* Acquires the lock; false: it is taken and *so is true. */
 bool sy__lock_unless(sy__lock_t *lock, const bool *so);
 

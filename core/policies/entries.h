@@ -23,6 +23,8 @@
  *   free_slow(cache, slot, object)        the same for a free
  *   zeroed(cache, object)                 out of line, so that fast paths need no stack frame: clears an object, and returns it
  *
+ * A policy that can be hardened defines entry_quarantine(own) besides, for the build with SY_HARDENED.
+ *
  * pop and push change nothing when they fail. In a policy with quick calls they touch no more than struct sy_quick permits.
  *
  * size_entries.h adds general allocation by size classes.
@@ -30,6 +32,7 @@
 #ifndef SY_ENTRIES_H
 #define SY_ENTRIES_H
 
+#include "../bug.h"
 #include "../this_slot.h"
 #include "../page_interface.h"
 
@@ -43,6 +46,22 @@ static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
 {
 	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
 }
+
+#ifdef SY_HARDENED
+/* What is admitted may leave another object to be freed now; false: none (links.h). */
+static inline bool admit(entry_cache *cache, entry_own *own, const struct sy_page **page, void **object)
+{
+	if (sy__unlikely(!sy__holds(cache->base.cache.heap, *object))) {
+		sy__bug_free(cache->base.cache.heap, *object);
+		return false;
+	}
+	sy__quarantine_begin(&cache->base, entry_quarantine(own));
+	*object = sy__node_admit(&cache->base, entry_quarantine(own), sy__page_head((struct sy_page *)(uintptr_t)*page), *object);
+	if (*object)
+		*page = sy__page_of(cache->base.cache.heap, *object);
+	return *object;
+}
+#endif
 
 /* ---- On a slot that the caller names -------------------------------------------------------------------------- */
 
@@ -66,6 +85,12 @@ static inline void put_on(entry_cache *cache, unsigned slot, const struct sy_pag
 	bool done;
 
 	sy__local_begin(slot);
+#ifdef SY_HARDENED
+	if (!admit(cache, own_of(cache, slot), &page, &object)) {
+		sy__local_end(slot);
+		return;
+	}
+#endif
 	done = push(cache, own_of(cache, slot), page, object);
 	sy__local_end(slot);
 	if (sy__unlikely(!done))
@@ -95,11 +120,25 @@ static inline bool take_this_slot(entry_cache *cache, unsigned flags, void **obj
 	return true;
 }
 
-/* False: the slot has no room, and the call stays open. */
-static inline bool put_this_slot(entry_cache *cache, const struct sy_page *page, void *object)
+/* False: the slot has no room for *object, and the call stays open. */
+static inline bool put_this_slot(entry_cache *cache, const struct sy_page *page, void **object)
 {
-	if (sy__unlikely(!push_this_slot(cache, own_at(cache, sy__call_begin()), page, object)))
+	entry_own *own = own_at(cache, sy__call_begin());
+
+#ifdef SY_HARDENED
+	if (sy__unlikely(!entry_quarantine(own)->random)) /* as the dummy's */
 		return false;
+	if (!admit(cache, own, &page, object)) {
+		sy__call_end();
+		return true;
+	}
+#endif
+	if (sy__unlikely(!push_this_slot(cache, own, page, *object))) {
+#ifdef SY_HARDENED
+		*sy__link_at(*object, cache->base.offset) = 0; /* it is admitted again */
+#endif
+		return false;
+	}
 	sy__call_end();
 	return true;
 }
@@ -115,9 +154,11 @@ static inline void *entry_alloc_this_slot(struct sy_cache *cache, unsigned flags
 
 static inline void entry_free_this_slot(struct sy_cache *cache, void *object)
 {
-	if (sy__unlikely(!put_this_slot(entry_cache_of(cache), sy__page_of(cache->heap, object), object)))
+	if (sy__unlikely(!put_this_slot(entry_cache_of(cache), sy__page_of(cache->heap, object), &object)))
 		sy__this_slot_cache_free(cache, object);
 }
+
+#ifndef SY_HARDENED
 
 /* ---- Quick calls: interrupted at any point -------------------------------------------------------------------- */
 
@@ -132,5 +173,7 @@ static inline bool entry_free_quick(struct sy_cache *cache, unsigned slot, void 
 {
 	return push(entry_cache_of(cache), own_of(entry_cache_of(cache), slot), sy__page_of(cache->heap, object), object);
 }
+
+#endif
 
 #endif

@@ -27,6 +27,10 @@
 #include "../this_slot.h"
 #include "../walk.h"
 
+#ifdef SY_HARDENED
+#include "node_hardened.h"
+#endif
+
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
 bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
@@ -56,6 +60,9 @@ bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
 		cache->nodes[i] = (struct sy__node){ .lock = SY__LOCK_INIT };
 		sy__list_init(&cache->nodes[i].partial);
 	}
+#ifdef SY_HARDENED
+	harden(cache);
+#endif
 	return true;
 }
 
@@ -70,6 +77,9 @@ void sy__node_cache_fini(struct sy__node_cache *cache)
 	struct sy_heap *heap = cache->cache.heap;
 
 	sy__deferred_finish(heap, belongs_to, cache);
+#ifdef SY_HARDENED
+	give_retired(cache);
+#endif
 	sy__metadata_give(heap, cache->nodes, cache->state_bytes);
 	if (cache->stride == SY_SLOT_STRIDE)
 		sy__slot_areas_give(heap, cache->slots, cache->slot_bytes);
@@ -82,6 +92,11 @@ struct sy_page *sy__node_take_pages(struct sy__node_cache *cache, unsigned slot,
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *page = NULL;
 
+#ifdef SY_HARDENED
+	page = take_retired(cache, node == SY_ANY_NODE ? heap->slot_node[slot] : (unsigned)node);
+	if (page)
+		return page;
+#endif
 	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
 	if (order > cache->least_order) /* nobody should give up memory for the comfort of a large slab */
 		page = sy__pages_take(heap, slot, order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
@@ -123,6 +138,10 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	struct sy_list *link = &sy__node_slab(page)->link;
 	bool ends = !sy__word_in_use(word) && !sy__node_keeps(cache, node);
 
+#ifdef SY_HARDENED
+	if (cache->harden & SY__HARDEN_RANDOM)
+		at_head = sy__random_below(&node->random, 2);
+#endif
 	if (ends && listed) {
 		sy__list_remove(link);
 		sy__node_count_partial(node, -1);
@@ -170,13 +189,19 @@ static uint64_t give_unused(struct sy__node_cache *cache, unsigned slot, struct 
 
 /* ---- Death ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t give_back(const struct sy_cache *cache, unsigned slot, struct sy_page *page)
+static uint64_t give_back(struct sy_cache *cache, unsigned slot, struct sy_page *page)
 {
 	char *object = sy__page_address(cache->heap, page);
 	uint64_t pages = (uint64_t)1 << sy__page_order(page);
 
 	for (uint32_t i = cache->destructor ? sy__order_objects(sy__page_order(page), cache->size) : 0; i; i--, object += cache->size)
 		cache->destructor(object, cache->object_size);
+#ifdef SY_HARDENED
+	if (sy__node_cache(cache)->harden & SY__HARDEN_APART) {
+		retire(sy__node_cache(cache), page);
+		return 0;
+	}
+#endif
 	sy__pages_give(cache->heap, slot, page);
 	return pages;
 }
@@ -185,6 +210,10 @@ uint64_t sy__node_discard(struct sy__node_cache *cache, unsigned slot, struct sy
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
 
+#ifdef SY_HARDENED
+	if (sy__unlikely(!unlink_all(cache, page)))
+		return 0;
+#endif
 	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
 		return give_back(&cache->cache, slot, page);
 	slab->word = 0;
@@ -249,7 +278,7 @@ static void *walk(const struct sy__node_cache *cache, struct sy_page *page, void
 	void *at = list;
 
 	*last = NULL;
-	for (*count = 0; sy__node_in_slab(cache, page, at) && *count < sy__node_objects(page); at = *sy__node_next(cache, at), ++*count)
+	for (*count = 0; sy__node_in_slab(cache, page, at) && *count < sy__node_objects(page); at = sy__node_peek(cache, at), ++*count)
 		*last = at;
 	return at;
 }
@@ -274,7 +303,7 @@ uint32_t sy__node_sound_length(const struct sy__node_cache *cache, struct sy_pag
 
 static void *next_of(const struct sy__node_cache *cache, struct sy_page *page, void *object)
 {
-	void *next = *sy__node_next(cache, object);
+	void *next = sy__node_peek(cache, object);
 
 	return next && sy__node_is_object(cache, page, next) ? next : NULL;
 }
@@ -325,7 +354,7 @@ bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *
 	*last = NULL;
 	for (; left && sy__node_is_start(cache, (size_t)((char *)at - start), bytes); left--) {
 		*last = at;
-		at = *sy__node_next(cache, at);
+		at = sy__node_peek(cache, at);
 	}
 	if (sy__likely(!left && !at))
 		return true;
@@ -354,6 +383,12 @@ static void count_node(struct sy_cache_counts *counts, struct sy__node *node)
 	counts->pages += node->pages;
 	counts->objects += node->objects;
 	counts->objects_in_use += node->objects;
+#ifdef SY_HARDENED
+	counts->slabs += node->retired_seen.slabs;
+	counts->empty_slabs += node->retired_seen.slabs;
+	counts->pages += node->retired_seen.pages;
+	counts->objects += node->retired_seen.objects;
+#endif
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
 		uint64_t word = sy__node_word(sy__node_linked(at));
 
@@ -424,6 +459,10 @@ static bool visit(void *context, struct sy_page *page)
 		return true;
 	if (!cache || cache->heap != verdict->heap) {
 		verdict->wrong = "slabs: one belongs to no cache of its heap";
+#ifdef SY_HARDENED
+	} else if (sy__node_word(page) == SY__WORD_RETIRED) {
+		sy__node_of(sy__node_cache(cache), page)->retired_seen.frozen++;
+#endif
 	} else if (!sy__node_objects(page)) {
 		verdict->waiting++;
 	} else {
@@ -443,6 +482,10 @@ static const char *check_node(struct sy__node_cache *cache, unsigned index)
 		return "slabs: those of a node, their objects or pages are not what the page allocator knows";
 	if (node->seen.frozen)
 		return "slabs: a frozen one belongs to no slot";
+#ifdef SY_HARDENED
+	if (node->retired_seen.frozen != node->retired_seen.slabs)
+		return "slabs: those retired are not as many as their cache says";
+#endif
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
 		struct sy_page *page = sy__node_linked(at);
 		uint64_t word = sy__node_word(page);
@@ -465,6 +508,14 @@ static const char *check_layout(const struct sy__node_cache *cache)
 	                                                                 : NULL;
 }
 
+static void begin_check(struct sy__node *node)
+{
+	node->seen = (struct sy__node_seen){ 0 };
+#ifdef SY_HARDENED
+	node->retired_seen.frozen = 0;
+#endif
+}
+
 const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
                            const char *(*slots)(struct sy__node_cache *))
 {
@@ -472,7 +523,7 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
 		for (unsigned node = 0; node < heap->nodes; node++)
-			sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node].seen = (struct sy__node_seen){ 0 };
+			begin_check(&sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node]);
 	sy__pages_walk(heap, visit, &verdict);
 	if (!verdict.wrong && verdict.waiting != heap->counters.deferred)
 		verdict.wrong = "slabs: those in their grace period are not what the deferred queue holds";
@@ -489,6 +540,17 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 }
 
 /* ---- Walking ---------------------------------------------------------------------------------------------------------- */
+
+void sy__node_walk_chain(struct sy__walk *walk, const struct sy__node_cache *cache, void *first, uint64_t most, enum sy_part_state state,
+                         const char *list, unsigned owner)
+{
+#ifdef SY_HARDENED
+	for (uint64_t place = 0; place <= most && first && sy__pages_find(cache->cache.heap, first); first = sy__node_peek(cache, first))
+		sy__walk_mark(walk, first, state, list, owner, place++);
+#else
+	sy__walk_chain(walk, first, cache->offset, most, state, list, owner);
+#endif
+}
 
 static void locate_on_node(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
@@ -510,6 +572,10 @@ void sy__node_walk(struct sy__walk *walk, struct sy_page *page, bool (*locate)(s
 	const struct sy__walk_grid grid = { 0, cache->cache.size, objects, mark, &view, SY_PART_USED };
 
 	walk->slab.cache = &cache->cache;
+#ifdef SY_HARDENED
+	if (sy__node_word(page) == SY__WORD_RETIRED)
+		walk->slab.list = "retired";
+#endif
 	if (objects && !locate(cache, page, &walk->slab))
 		locate_on_node(cache, page, &walk->slab);
 	if (!sy__walk_slab(walk))

@@ -141,7 +141,23 @@ struct sy__node {
 	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
 	uint64_t slabs, objects, pages; /* all slabs, wherever they are; room in them; their pages */
 	struct sy__node_seen seen; /* scratch of check */
+#ifdef SY_HARDENED
+	uint64_t random;        /* under the lock */
+	struct sy_list retired; /* slabs that ended, and wait for their cache to need one; under the lock */
+	struct sy__node_seen retired_seen; /* what there is of them; `partial`: those without memory, `frozen`: scratch of check */
+#endif
 };
+
+#ifdef SY_HARDENED
+#define SY__QUARANTINED 23u /* objects at most that a slot keeps */
+
+/* Freed objects that a slot keeps for a while. */
+struct sy__quarantine {
+	uint64_t random; /* 0: nothing yet, as of the dummy for ever */
+	uint64_t held;   /* objects below; NULL stands in other places */
+	void *objects[SY__QUARANTINED];
+};
+#endif
 
 /* A cache begins with this. */
 struct sy__node_cache {
@@ -158,6 +174,12 @@ struct sy__node_cache {
 	size_t state_bytes;     /* them, and the slots unless they are threads' */
 	size_t slot_bytes;      /* of what a slot has */
 	uint64_t divider;       /* of the size, see sy__divider */
+#ifdef SY_HARDENED
+	uint64_t secrets[3];    /* of links; the last two are odd */
+	uint8_t harden;         /* enum sy__harden */
+	bool zeroes;            /* an object that is freed is cleared */
+	uint16_t quarantined;   /* objects that a slot keeps; 0: none */
+#endif
 };
 
 static inline struct sy__node_cache *sy__node_cache(struct sy_cache *cache)
@@ -202,12 +224,6 @@ static inline bool sy__node_is_object(const struct sy__node_cache *cache, struct
 	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
 }
 
-/* A free object's link: where the next one is. */
-static inline void **sy__node_next(const struct sy__node_cache *cache, void *object)
-{
-	return (void **)(void *)((char *)object + cache->offset);
-}
-
 /* What is known of a slab at this moment; others may work on it. */
 static inline uint64_t sy__node_word(const struct sy_page *page)
 {
@@ -240,6 +256,8 @@ static inline bool sy__node_keeps(const struct sy__node_cache *cache, const stru
 {
 	return node->partial_slabs < cache->min_partial;
 }
+
+#include "links.h"
 
 /* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
 
@@ -300,6 +318,10 @@ void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t fr
  * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
 const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
                            const char *(*slots)(struct sy__node_cache *));
+
+/* As sy__walk_chain, of the cache's objects. */
+void sy__node_walk_chain(struct sy__walk *, const struct sy__node_cache *, void *first, uint64_t most, enum sy_part_state, const char *list,
+                         unsigned owner);
 
 /* What is in a slab. Of one in its grace period the list is the caller's to name before. `locate` fills in the slot that has the
  * slab, if there is one, and its list; false: no slot has it. `mark` marks all that is free. */

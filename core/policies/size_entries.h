@@ -43,6 +43,8 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 		put_on(cache_in(page), slot, page, object);
 }
 
+#ifndef SY_HARDENED /* a free that may let another object go is no quick one */
+
 /* ---- Quick calls: interrupted at any point -------------------------------------------------------------------- */
 
 static void *entry_kmalloc_quick(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
@@ -65,5 +67,7 @@ static const struct sy_quick entries_quick = {
 	.cache_free = entry_free_quick,
 	.kfree = entry_kfree_quick,
 };
+
+#endif
 
 #endif

@@ -44,9 +44,11 @@ static void entry_kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(!sy__page_is_slab(page) || !put_this_slot(cache_in(page), page, object)))
+	if (sy__unlikely(!sy__page_is_slab(page) || !put_this_slot(cache_in(page), page, &object)))
 		sy__this_slot_kfree(object, heap);
 }
+
+#ifndef SY_HARDENED
 
 static SY__COLD void freed_before_last(struct sy_heap *heap, const void *object)
 {
@@ -82,6 +84,19 @@ static void entry_free_any_this_slot(void *object, struct sy_heap *heap)
 	else
 		sy__this_slot_kfree(object, heap);
 }
+
+#else
+
+/* Each free looks at the object. */
+static void entry_free_any_this_slot(void *object, struct sy_heap *heap)
+{
+	if (sy__likely(sy__holds(heap, object)))
+		entry_kfree_this_slot(object, heap);
+	else
+		sy__this_slot_free(object, heap);
+}
+
+#endif
 
 static const struct sy_this_slot entries_this_slot = {
 	.cache_alloc = entry_alloc_this_slot,

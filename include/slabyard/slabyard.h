@@ -215,10 +215,14 @@ struct sy_tunable {
 	const char *name;
 	int64_t default_value; /* SY_TUNABLE_AUTO where the policy computes it */
 	int64_t min, max;      /* inclusive */
-	const char *const *choices; /* NULL, or max + 1 names */
+	const char *const *choices; /* NULL; or max + 1 names; or "off", a name for each bit of max, and "all" */
 	const char *meaning;   /* one line, with the unit */
 };
 #define SY_TUNABLE_AUTO INT64_MIN
+
+/* How many choices a tunable has; 0: it is a number. Whether they are "off", bits and "all": a spec joins them by +. */
+unsigned sy_tunable_choices(const struct sy_tunable *);
+bool sy_tunable_combines(const struct sy_tunable *);
 
 /* Settings of a policy under one name. In a spec it stands where the first tunable would: slub:paper, slub:paper,min_partial=5. */
 struct sy_preset {

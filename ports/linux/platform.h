@@ -24,6 +24,7 @@
 
 #include <linux/compiler.h>
 #include <linux/jiffies.h>
+#include <linux/random.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -190,6 +191,11 @@ static inline void sy__on_slot_end(void (*function)(unsigned slot))
 static inline unsigned sy__slots_high(void)
 {
 	return 2 * nr_cpu_ids;
+}
+
+static inline uint64_t sy__random(void)
+{
+	return get_random_u64();
 }
 
 static inline const void *sy__caller(void)

@@ -19,6 +19,10 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 {
 	const struct sy__slub_slot *own = sy__slub_slot((const struct sy__slub_cache *)(const void *)cache, slot);
 
+#ifdef SY_HARDENED
+	counts->objects_in_use -= own->quarantine.held;
+	counts->objects_cached += own->quarantine.held;
+#endif
 	if (own->slab)
 		count_slot_slab(counts, own->slab, sy__node_length(cache, own->slab, own->freelist));
 	for (struct sy_page *page = own->partial; page; page = sy__node_slab(page)->next)
@@ -71,6 +75,10 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 	const char *wrong = check_active(cache, own);
 	uint32_t kept = 0;
 
+#ifdef SY_HARDENED
+	if (!sy__node_quarantine_is_sound(&cache->base, &own->quarantine))
+		return "slub: what a slot keeps in quarantine is not marked, or not in use";
+#endif
 	for (struct sy_page *page = own->partial; !wrong && page; page = sy__node_slab(page)->next) {
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
 			return "slub: a slot's list holds a slab that is full, not frozen or not its own, or too many";

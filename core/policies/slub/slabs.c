@@ -23,23 +23,27 @@
 /* ---- Birth ---------------------------------------------------------------------------------------------------- */
 
 /* Links all objects in order of address; two in each step, as this is most of the cost of a new slab. */
-static inline void link_objects(char *memory, size_t size, uint32_t objects, size_t offset)
+#ifndef SY_HARDENED
+static inline void *link_objects(const struct sy__slub_cache *cache, char *memory, size_t size, uint32_t objects, size_t offset)
 {
 	char *at = memory;
 
 	for (uint32_t pairs = objects / 2; pairs; pairs--) {
 		char *second = at + size;
 
-		*(void **)(void *)(at + offset) = second;
+		sy__link_set(&cache->base, at, offset, second);
 		at = second + size;
-		*(void **)(void *)(second + offset) = at;
+		sy__link_set(&cache->base, second, offset, at);
 	}
-	*(void **)(void *)(memory + (objects - 1) * size + offset) = NULL;
+	sy__link_set(&cache->base, memory + (objects - 1) * size, offset, NULL);
+	return memory;
 }
+#else
+#endif
 
-/* Makes a slab for a slot: frozen and counted, with an empty freelist of its own, and all objects linked from the first one on. NULL:
- * no memory. Called outside local sections, as it may run every heap's shrink. */
-struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+/* Makes a slab for a slot: frozen and counted, with an empty freelist of its own, and all objects linked from *first on. NULL: no
+ * memory. Called outside local sections, as it may run every heap's shrink. */
+struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node, void **first)
 {
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, cache->base.order, flags, node);
 	const struct sy_cache *common = &cache->base.cache;
@@ -48,7 +52,12 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	if (!page)
 		return NULL;
 	sy__node_make_slab(&cache->base, page);
-	link_objects(sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
+#ifndef SY_HARDENED
+	*first = link_objects(cache, sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
+#else
+	*first = sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, sy__page_address(common->heap, page),
+	                           sy__node_objects(page), NULL);
+#endif
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
 	sy__node_count_in(home, page);
@@ -63,7 +72,7 @@ static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *
 {
 	struct sy__slub_chain chain = { objects, objects, objects != NULL };
 
-	for (void *at = objects; at && chain.count <= most && (at = *sy__node_next(&cache->base, at)); chain.count++)
+	for (void *at = objects; at && chain.count <= most && (at = sy__node_next(&cache->base, at)); chain.count++)
 		chain.last = at;
 	return chain;
 }
@@ -84,7 +93,7 @@ static struct released release(const struct sy__slub_cache *cache, struct sy_pag
 	do {
 		new = old & ~SY__WORD_FROZEN;
 		if (chain.first) {
-			*sy__node_next(&cache->base, chain.last) = sy__word_first(old, chain.last);
+			sy__node_link(&cache->base, chain.last, sy__word_first(old, chain.last));
 			new = sy__word_push(new, chain.first, chain.count);
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
@@ -164,6 +173,10 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
+#ifdef SY_HARDENED
+	for (void *object; (object = sy__node_dismiss(base, &own->quarantine));)
+		free_slow(cache, slot, object);
+#endif
 	if (!own->slab && !own->partial)
 		return 0;
 	sy__local_begin(slot);
@@ -225,6 +238,13 @@ uint64_t sy__slub_shrink(struct sy_cache *cache)
 		sort_partial(&base->nodes[node]);
 	return pages;
 }
+
+#ifdef SY_HARDENED
+uint64_t sy__slub_scavenge(struct sy_cache *cache)
+{
+	return sy__node_empty_retired(sy__node_cache(cache));
+}
+#endif
 
 /* Slabs with objects in use are left to sy_heap_destroy. */
 void sy__slub_cache_fini(struct sy_cache *cache)

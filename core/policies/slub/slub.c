@@ -32,7 +32,7 @@
  *   kmem_cache_cpu.partial, cpu_partial_slabs           sy__slub_slot.partial, sy__slub_cache.slot_limit
  *   kmem_cache_node                                     sy__node
  *   slab->freelist, slab->counters                      sy__node_slab.word
- *   get_freepointer, freelist_ptr                       sy__node_next; not obfuscated
+ *   get_freepointer, freelist_ptr                       sy__node_next; encoded if hardened (../links.h)
  *   slab_alloc_node, do_slab_free                       pop, push
  *   cmpxchg_double_slab                                 sy__swap64 of the word
  *   ___slab_alloc                                       alloc_slow, alloc_from_slot
@@ -70,6 +70,10 @@
 #include "../../bug.h"
 #include "../../this_slot.h"
 
+#ifdef SY_HARDENED
+#define entry_quarantine(own) (&(own)->quarantine)
+#endif
+
 typedef struct sy__slub_cache entry_cache;
 typedef struct sy__slub_slot entry_own;
 
@@ -77,11 +81,14 @@ typedef struct sy__slub_slot entry_own;
 
 static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own, void **object)
 {
+	void *next;
+
 	if (sy__unlikely(!own->freelist))
 		return false;
 	*object = own->freelist;
-	own->freelist = *sy__node_next(&cache->base, *object);
-	return true;
+	next = sy__link_take(&cache->base, *object, cache->base.offset);
+	own->freelist = sy__link_is_wrong(next) ? sy__node_damaged(&cache->base, *object) : next;
+	return !sy__link_is_wrong(next);
 }
 
 /* As far as the slab's word tells. */
@@ -99,7 +106,7 @@ static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *hea
 	do {
 		if (sy__unlikely(!sy__word_stays(old, 1) || is_free_already(old, object)))
 			return false;
-		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
+		sy__node_link(&cache->base, object, sy__word_first(old, object));
 	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__word_push(old, object, 1))));
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_frees);
 	return true;
@@ -110,7 +117,7 @@ static inline bool push_active(const struct sy__slub_cache *cache, struct sy__sl
 {
 	if (sy__unlikely(own->freelist == object))
 		return false;
-	*sy__node_next(&cache->base, object) = own->freelist;
+	sy__node_link(&cache->base, object, own->freelist);
 	own->freelist = object;
 	return true;
 }
@@ -184,7 +191,7 @@ static inline bool is_start(const struct sy__slub_cache *cache, const struct sy_
 
 static inline bool is_second(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const void *object)
 {
-	return own->freelist && *sy__node_next(&cache->base, own->freelist) == object;
+	return own->freelist && sy__node_next(&cache->base, own->freelist) == object;
 }
 
 #include "../size_entries_this_slot.h"
@@ -196,6 +203,9 @@ static void *taken(const struct sy__slub_cache *cache, struct sy_page *page, uin
 {
 	void *list = sy__word_first(word, sy__page_address(cache->base.cache.heap, page)), *last;
 
+	/* Hardened, each object is looked at when it is handed out. */
+	if (SY__IS_HARDENED)
+		return list;
 	return sy__node_list_is_sound(&cache->base, page, list, sy__word_objects(word) - sy__word_in_use(word), &last) ? list : NULL;
 }
 
@@ -322,8 +332,8 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	struct sy_page *page = sy__slub_new_slab(cache, slot, flags, node);
-	void *object = NULL;
+	void *first, *object = NULL;
+	struct sy_page *page = sy__slub_new_slab(cache, slot, flags, node, &first);
 
 	if (!page)
 		return NULL;
@@ -331,7 +341,7 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	if (own->slab) /* the slot got another slab while the page allocator worked */
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_activate(cache, own, page);
-	own->freelist = own->start;
+	own->freelist = first;
 	pop(cache, own, &object);
 	sy__local_end(slot);
 	return object;
@@ -407,7 +417,7 @@ static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_p
 			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
+		sy__node_link(&cache->base, object, sy__word_first(old, object));
 		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = moves(old, new) && sy__node_place(&cache->base, node, page, !sy__word_full(old), new, false);
@@ -436,7 +446,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 			sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
+		sy__node_link(&cache->base, object, sy__word_first(old, object));
 		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {
 			free_moving(cache, slot, page, object);
@@ -451,6 +461,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
+	heap->never_reclaims = SY__IS_HARDENED && heap->tunables[SLUB_HARDEN] & SY__HARDEN_APART;
 	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0);
 }
 
@@ -462,6 +473,7 @@ static size_t slub_usable_size(struct sy_heap *heap, const void *object)
 }
 
 static const char *const off_on[] = { "off", "on" };
+static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
@@ -475,6 +487,7 @@ static const struct sy_tunable tunables[] = {
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
+	[SLUB_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
 };
 
 static const struct sy_preset presets[] = {
@@ -482,7 +495,7 @@ static const struct sy_preset presets[] = {
 	  "as Ferreira et al. and Garcarz describe it: a slab is a page, and an empty one goes back at once" },
 };
 
-extern const struct sy_policy sy__slub;
+extern const struct sy_policy sy__slub, sy__hardened_slub;
 
 const struct sy_policy sy__slub = {
 	.name = "slub",
@@ -500,7 +513,13 @@ const struct sy_policy sy__slub = {
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
 	.this_slot = &entries_this_slot,
+#ifndef SY_HARDENED
+	.hardened = SY__HARDENED(sy__hardened_slub),
 	.quick = &entries_quick,
+#else
+	.scavenge = sy__slub_scavenge,
+#endif
+	.harden = SLUB_HARDEN,
 	.heap_init = slub_heap_init,
 	.cache_merge = sy__slub_merge,
 	.cache_init = sy__slub_cache_init,

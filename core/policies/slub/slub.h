@@ -12,7 +12,8 @@ enum sy__slub_tunable {
 	SLUB_CPU_PARTIAL,
 	SLUB_MIN_PARTIAL,
 	SLUB_MERGE,
-	SLUB_CLASSES
+	SLUB_CLASSES,
+	SLUB_HARDEN
 };
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. All zero: nothing yet. */
@@ -25,8 +26,11 @@ struct sy__slub_slot {
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 	uint32_t partial_slabs;  /* in partial */
+#ifdef SY_HARDENED
+	struct sy__quarantine quarantine;
+#endif
 };
-_Static_assert(sizeof(struct sy__slub_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
+_Static_assert(sizeof(struct sy__slub_slot) % SY_CACHE_LINE == 0, "slots are found by their distance in bytes");
 
 /* Free objects of one slab, linked. */
 struct sy__slub_chain {
@@ -100,11 +104,12 @@ static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page
 }
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
-struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
+struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node, void **first);
 uint64_t sy__slub_deactivate(struct sy__slub_cache *, unsigned slot, struct sy__slub_slot *);
 void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slub_shrink(struct sy_cache *);
+uint64_t sy__slub_scavenge(struct sy_cache *); /* hardened */
 void sy__slub_cache_fini(struct sy_cache *);
 
 /* geometry.c */

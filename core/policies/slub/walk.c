@@ -12,7 +12,7 @@
 static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->offset, sy__node_objects(view->page), state, list, owner);
+	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
@@ -26,6 +26,10 @@ static void mark(struct sy__walk *walk, const void *context)
 
 		if (sy__slot_reachable(cache, slot) && own->slab == view->page)
 			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+#ifdef SY_HARDENED
+		if (sy__slot_reachable(cache, slot))
+			sy__node_walk_quarantine(walk, &own->quarantine, slot);
+#endif
 	}
 }
 

@@ -10,7 +10,7 @@ static uint32_t remote_length(const struct sy__yard_cache *cache, const struct s
 {
 	uint32_t count = 0;
 
-	for (void *at = own->remote; count <= cache->remote_limit && sy__node_slab_of(&cache->base, at); at = *sy__node_next(&cache->base, at))
+	for (void *at = own->remote; count <= cache->remote_limit && sy__node_slab_of(&cache->base, at); at = sy__node_peek(&cache->base, at))
 		count++;
 	return count;
 }
@@ -29,6 +29,10 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	const struct sy__yard_cache *cache = (const struct sy__yard_cache *)(const void *)base;
 	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	uint32_t remote = remote_length(cache, own);
+
+#ifdef SY_HARDENED
+	remote += (uint32_t)own->quarantine.held;
+#endif
 
 	counts->objects_in_use -= remote;
 	counts->objects_cached += remote;
@@ -138,7 +142,7 @@ static const char *check_remote(struct sy__yard_cache *cache, const struct sy__y
 {
 	uint32_t count = 0;
 
-	for (void *at = own->remote; at; at = *sy__node_next(&cache->base, at)) {
+	for (void *at = own->remote; at; at = sy__node_peek(&cache->base, at)) {
 		struct sy_page *page = sy__node_slab_of(&cache->base, at);
 
 		if (!page || !sy__word_in_use(sy__node_word(page)) || ++count + own->remote_room > cache->remote_limit + 1u)
@@ -154,10 +158,20 @@ static const char *check_dummy(const struct sy__yard_slot *dummy)
 	       "yard: something is in the slot in which nothing may ever be" : NULL;
 }
 
+#ifdef SY_HARDENED
+static const char *check_quarantine(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+{
+	return sy__node_quarantine_is_sound(&cache->base, &own->quarantine) ? NULL : "yard: what a slot keeps in quarantine is not marked, or not in use";
+}
+#endif
+
 static const char *check_slots(struct sy__node_cache *base)
 {
 	static const char *(*const checks[])(struct sy__yard_cache *, const struct sy__yard_slot *) = {
 		check_active, check_waiting, check_empty, check_remote,
+#ifdef SY_HARDENED
+		check_quarantine,
+#endif
 	};
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_at(base->slots, SY__DUMMY_OFFSET)) : NULL;

@@ -25,8 +25,12 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 
 	if (sy__unlikely(!own->freelist))
 		return NULL;
-	object = sy__yard_pop(own, 0);
+	object = sy__yard_pop(own->cache, own, 0);
+	if (sy__unlikely(!object))
+		return NULL;
+#ifndef SY_HARDENED /* whose frees look at the object's slab in any case */
 	sy__call_note(object, own);
+#endif
 	sy__call_end();
 	return object;
 }
@@ -40,7 +44,7 @@ static inline void sy__yard_put_this_slot(void *object)
 		sy__yard_freed_again(object);
 		return;
 	}
-	*sy__yard_link_at(object, 0) = own->freelist;
+	sy__link_set(&own->cache->base, object, 0, own->freelist);
 	own->freelist = object;
 	sy__call_end();
 }
@@ -68,7 +72,7 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
-	else if (sy__unlikely(sy__yard_push_local(page, object, 0)))
+	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);
 	else
 		sy__call_end();

@@ -64,7 +64,7 @@ static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_p
 {
 	void *first = sy__yard_slab(page)->base.local.freelist, *at = first;
 
-	for (uint32_t i = 0; at && i < LAST_FREES; i++, at = *sy__node_next(&cache->base, at)) {
+	for (uint32_t i = 0; at && i < LAST_FREES; i++, at = sy__node_next(&cache->base, at)) {
 		if (sy__unlikely(!sy__node_is_object(&cache->base, page, at))) {
 			sy__bug_free(cache->base.cache.heap, at);
 			return false;
@@ -127,16 +127,21 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
 	size_t size = cache->base.cache.size, before = sy__node_objects(own->slab) - own->uncarved;
-	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + before * size, *at = first;
-	size_t offset = cache->base.offset;
+	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + before * size;
 
 	own->uncarved = (uint16_t)(own->uncarved - objects);
+#ifdef SY_HARDENED
+	own->freelist = sy__node_link_row(&cache->base, &own->quarantine, first, objects, own->freelist);
+#else
+	char *at = first;
+
 	for (; --objects; at += size)
-		*sy__yard_link_at(at, offset) = at + size;
+		sy__node_link(&cache->base, at, at + size);
 	if (!own->freelist)
 		own->bottom = (uint32_t)(uintptr_t)at;
-	*sy__yard_link_at(at, offset) = own->freelist;
+	sy__node_link(&cache->base, at, own->freelist);
 	own->freelist = first;
+#endif
 }
 
 /* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to
@@ -188,9 +193,10 @@ static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slo
  * objects are lost. */
 bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *list, uint32_t count)
 {
-	void *last;
+	void *last = NULL;
 
-	if (sy__unlikely(!sy__node_list_is_sound(&cache->base, own->slab, list, count, &last)))
+	/* Hardened, each object is looked at when it is handed out. */
+	if (!SY__IS_HARDENED && sy__unlikely(!sy__node_list_is_sound(&cache->base, own->slab, list, count, &last)))
 		return false;
 	own->freelist = list;
 	own->bottom = (uint32_t)(uintptr_t)last;
@@ -243,7 +249,7 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 	if (empty && !(page = sy__yard_next_empty(cache, own)))
 		return false;
 	sy__yard_activate(cache, own, page);
-	if (empty && sy__yard_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
+	if (!SY__IS_HARDENED && empty && sy__yard_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
 		sy__yard_slab(page)->base.local.freelist = NULL;
 		sy__yard_slab(page)->local_objects = 0;
 		own->uncarved = (uint16_t)sy__node_objects(page);
@@ -259,7 +265,7 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 		if (sy__unlikely(node != SY_ANY_NODE && node != own->node))
 			sy__yard_deactivate(cache, slot, own);
 		else if (own->freelist || fill_from_active(cache, own))
-			return sy__yard_pop(own, cache->base.offset);
+			return sy__yard_pop(cache, own, cache->base.offset);
 	}
 	return NULL;
 }
@@ -289,7 +295,7 @@ bool sy__yard_put_own(struct sy__yard_cache *cache, struct sy__yard_slot *own, s
 
 	if (sy__yard_owner(slab) != sy__yard_mark(cache, own) && !take_back(cache, own, page))
 		return false;
-	*sy__node_next(&cache->base, last) = slab->base.local.freelist;
+	sy__node_link(&cache->base, last, slab->base.local.freelist);
 	slab->base.local.freelist = first;
 	slab->local_objects = (uint16_t)(slab->local_objects + count);
 	if (sy__unlikely(slab->local_objects == sy__yard_in_use_now(slab)))

@@ -48,7 +48,7 @@ static inline bool cut_row(const struct sy__yard_cache *cache, void **list, uint
 	do {
 		row->last = at;
 		row->count++;
-		at = *sy__node_next(&cache->base, at);
+		at = sy__node_peek(&cache->base, at);
 	} while ((uintptr_t)at - start < bytes && row->count < *most);
 	*most -= row->count;
 	*list = at;
@@ -84,7 +84,7 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, row->first);
 			return 0;
 		}
-		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+		sy__node_link(&cache->base, row->last, sy__word_first(old, row->last));
 		new = sy__word_push(old, row->first, row->count);
 	} while (!sy__swap64(&slab->base.word, &old, new));
 	discard = !sy__word_frozen(new) && sy__node_place(&cache->base, node, row->page, !sy__word_full(old), new, false);
@@ -99,7 +99,7 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 }
 
 /* By an exchange alone; false: the slab may change its place. */
-static inline bool push(struct sy__yard_cache *cache, const struct row *row)
+static inline bool push_row(struct sy__yard_cache *cache, const struct row *row)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(row->page);
 	uint64_t old = sy__load64(&slab->base.word);
@@ -107,7 +107,7 @@ static inline bool push(struct sy__yard_cache *cache, const struct row *row)
 	do {
 		if (!sy__word_stays(old, row->count))
 			return false;
-		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+		sy__node_link(&cache->base, row->last, sy__word_first(old, row->last));
 	} while (!sy__swap64(&slab->base.word, &old, sy__word_push(old, row->first, row->count)));
 	return true;
 }
@@ -116,7 +116,7 @@ static inline uint64_t send_home(struct sy__yard_cache *cache, unsigned slot, st
 {
 	bool may_be_own = (sy__yard_owner(sy__yard_slab(row->page)) & ~SY__YARD_FULL) == sy__yard_mark(cache, own);
 
-	if ((!may_be_own || !sy__yard_put_own(cache, own, row->page, row->first, row->last, row->count)) && sy__unlikely(!push(cache, row)))
+	if ((!may_be_own || !sy__yard_put_own(cache, own, row->page, row->first, row->last, row->count)) && sy__unlikely(!push_row(cache, row)))
 		return push_moving(cache, slot, row);
 	if (sy__unlikely(own->empty_slabs > SY__YARD_EMPTY))
 		return sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
@@ -152,7 +152,7 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 		own->remote_room = (uint16_t)(1 + (own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED));
 		sy__yard_has_idle(cache, own);
 	}
-	sy__yard_push_remote(own, object, cache->base.offset);
+	sy__yard_push_remote(cache, own, object, cache->base.offset);
 }
 
 /* As far as a look at the lists' first objects tells, and the number of those in use. */

@@ -78,13 +78,13 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 /* The last object of a list of so many. A program that has freed an object twice gets no endless one, but not the right one either. */
 static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t count)
 {
-	while (--count && *sy__node_next(&cache->base, at))
-		at = *sy__node_next(&cache->base, at);
+	while (--count && sy__node_next(&cache->base, at))
+		at = sy__node_next(&cache->base, at);
 	return at;
 }
 
 /* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
- * in use it ends, without a look at them. The exchange acquires what others did to the objects that they freed; and no mark stays
+ * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the objects that they freed; and no mark stays
  * in a descriptor that may be a large allocation's next. A slab that is partial from now on comes onto its node's list under the
  * lock, before anybody looks there. Pages that went back. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
@@ -93,7 +93,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 	struct sy__node *node = sy__node_of(&cache->base, page);
 	void *first = slab->base.local.freelist, *last = NULL;
 	uint32_t count = slab->local_objects;
-	bool ends = count == sy__yard_in_use_now(slab), discard;
+	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
 	uint64_t old = sy__load64(&slab->base.word), new;
 
 	sy__lock(&node->lock);
@@ -107,7 +107,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 		if (sy__word_full(old))
 			continue;
 		last = last ? last : last_of(cache, first, count);
-		*sy__node_next(&cache->base, last) = sy__word_first(old, last);
+		sy__node_link(&cache->base, last, sy__word_first(old, last));
 	} while (!sy__swap64(&slab->base.word, &old, new));
 	discard = sy__node_place(&cache->base, node, page, false, new, sy__word_full(old));
 	sy__unlock(&node->lock);
@@ -121,13 +121,16 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	struct sy_page *page = own->slab;
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	uint32_t free = own->uncarved;
-	void **end = &own->freelist;
+	void *last = NULL;
 
-	for (; *end && free < sy__node_objects(page); free++)
-		end = sy__node_next(&cache->base, *end);
-	*end = slab->base.local.freelist;
+	for (void *at = own->freelist; at && free < sy__node_objects(page); at = sy__node_next(&cache->base, at), free++)
+		last = at;
+	if (last)
+		sy__node_link(&cache->base, last, slab->base.local.freelist);
+	else
+		own->freelist = slab->base.local.freelist;
 	free += slab->local_objects;
-	if (free != sy__yard_in_use_now(slab))
+	if (free != sy__yard_in_use_now(slab) || SY__IS_HARDENED)
 		sy__yard_end_carving(cache, own);
 	slab->base.local.freelist = own->freelist;
 	slab->local_objects = (uint16_t)free;
@@ -159,6 +162,10 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	struct sy_page *page;
 	uint64_t pages;
 
+#ifdef SY_HARDENED
+	for (void *object; (object = sy__node_dismiss(base, &own->quarantine));)
+		sy__yard_free_slow(cache, slot, object);
+#endif
 	if (!own->slab && !own->first && !own->empty && !own->remote)
 		return 0;
 	sy__local_begin(slot);
@@ -226,6 +233,9 @@ uint64_t sy__yard_scavenge(struct sy_cache *cache)
 			own->spare = own->missed = 0;
 		pages += give_idle(yard, slot, LOOKS_A_SECOND);
 	}
+#ifdef SY_HARDENED
+	pages += sy__node_empty_retired(&yard->base);
+#endif
 	return pages;
 }
 

@@ -231,7 +231,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 	own = sy__yard_slot_at(cache->base.slots, slot_offset);
 	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
 		put_own_this_slot(cache, own, page, object);
-	else if (sy__likely(sy__yard_push_remote(own, object, 0)))
+	else if (sy__likely(sy__yard_push_remote(cache, own, object, 0)))
 		sy__call_end();
 	else
 		free_slow_this_slot(cache, object);
@@ -245,6 +245,8 @@ SY__COLD void sy__yard_freed_again(void *object)
 	sy__call_end();
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 }
+
+#ifndef SY_HARDENED
 
 static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
@@ -272,6 +274,73 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	sy__yard_free_this_slot(object, &heap);
 }
+
+#else
+
+/* Of any address in pages that the heap has had. What is admitted may leave another object to be freed now (../links.h). A cache
+ * takes its own objects only. */
+static void free_admitted(void *object, struct sy_heap *heap, const struct sy_cache *wanted)
+{
+	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
+	ptrdiff_t slot_offset = sy__call_begin();
+	struct sy_page *page = sy__page_map_of(map, object);
+	struct sy__yard_cache *cache;
+	struct sy__yard_slot *own;
+
+	if (sy__unlikely(!sy__page_is_slab(page))) {
+		kfree_large_this_slot(object, heap, page, slot_offset);
+		return;
+	}
+	cache = sy__yard_cache_of(page);
+	own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	if (sy__unlikely(!own->quarantine.random || (wanted && wanted != &cache->base.cache))) {
+		if (wanted)
+			sy__this_slot_cache_free((struct sy_cache *)(uintptr_t)wanted, object);
+		else
+			sy__this_slot_kfree(object, heap);
+		return;
+	}
+	object = sy__node_admit(&cache->base, &own->quarantine, page, object);
+	if (!object) {
+		sy__call_end();
+		return;
+	}
+	if (cache->base.quarantined)
+		page = sy__page_map_of(map, object);
+	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, cache->base.offset)))
+		sy__yard_kfree_remote(object, heap, page, slot_offset);
+	else if (sy__unlikely(sy__yard_push_local(cache, page, object, cache->base.offset)))
+		sy__yard_emptied_now(page, slot_offset);
+	else
+		sy__call_end();
+}
+
+static void free_any(void *object, struct sy_heap *heap, const struct sy_cache *wanted)
+{
+	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
+
+	if (sy__likely(sy__page_map_index(map, object) < SY__READ_AT_ONCE(map->end)))
+		free_admitted(object, heap, wanted);
+	else if (object)
+		sy__this_slot_free(object, heap);
+}
+
+static void kfree_this_slot(void *object, struct sy_heap *heap)
+{
+	free_any(object, heap, NULL);
+}
+
+static void free_this_slot(struct sy_cache *cache, void *object)
+{
+	free_any(object, cache->heap, cache);
+}
+
+static void free_any_this_slot(void *object, struct sy_heap *heap)
+{
+	free_any(object, heap, NULL);
+}
+
+#endif
 
 /* ---- Entries ---------------------------------------------------------------------------------------------------------- */
 

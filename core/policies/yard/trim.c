@@ -17,7 +17,7 @@
  * what others free meanwhile gathers in the word, as in any owned slab. The list without what goes is pushed back in the exchange
  * that takes the owned bit away.
  *
- * Only with threads, whose heaps get their memory from an operating system; not where free objects must keep their contents
+ * Not hardened, as a slab ends with all its objects on its list. Only with threads, whose heaps get their memory from an operating system; not where free objects must keep their contents
  * (constructors, readers under RCU), and not of slabs with more pages than there are bits.
  */
 #include "../../geometry.h"
@@ -75,7 +75,7 @@ static uint32_t pages_to_stay(const struct sy__yard_cache *cache, const struct s
 
 		count(live, in, !(in & before));
 	}
-	for (void *at = list; at; at = *sy__node_next(&cache->base, at))
+	for (void *at = list; at; at = sy__node_next(&cache->base, at))
 		count(live, pages_of(cache, page, at), -1);
 	for (uint32_t i = 0; i < MOST_PAGES; i++)
 		stay |= (uint32_t)(live[i] != 0) << i;
@@ -89,10 +89,10 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 
 	*last = NULL;
 	for (void *at = list; at; at = next) {
-		next = *sy__node_next(&cache->base, at);
+		next = sy__node_next(&cache->base, at);
 		if (go & pages_of(cache, page, at))
 			continue;
-		*sy__node_next(&cache->base, at) = first;
+		sy__node_link(&cache->base, at, first);
 		first = at;
 		*last = *last ? *last : at;
 	}
@@ -105,7 +105,7 @@ static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_
 	uint32_t all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1);
 	uint32_t go = all & ~pages_to_stay(cache, page, list, before);
 
-	for (void *at = list; at; at = *sy__node_next(&cache->base, at))
+	for (void *at = list; at; at = sy__node_next(&cache->base, at))
 		if (!(go & pages_of(cache, page, at)))
 			return go;
 	return go & ~pages_of(cache, page, list);
@@ -117,7 +117,7 @@ static void put_back(const struct sy__yard_cache *cache, struct sy__yard_slab *s
 	uint64_t old = sy__load64(&slab->base.word);
 
 	do
-		*sy__node_next(&cache->base, last) = sy__word_first(old, last);
+		sy__node_link(&cache->base, last, sy__word_first(old, last));
 	while (!sy__swap64(&slab->base.word, &old, sy__word_push(old & ~SY__WORD_FROZEN, first, count)));
 }
 
@@ -146,7 +146,7 @@ uint64_t sy__yard_trim(struct sy_cache *cache)
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
 	uint64_t pages = 0;
 
-	if (!cache->heap->threads || cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
+	if (SY__IS_HARDENED || !cache->heap->threads || cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
 		return 0;
 	for (unsigned i = 0; i < cache->heap->nodes; i++) {
 		struct sy__node *node = &yard->base.nodes[i];
@@ -171,7 +171,7 @@ SY__COLD void sy__yard_refill_emptied(struct sy__yard_cache *cache, struct sy_pa
 
 		if (!sy__yard_is_emptied(cache, page, object))
 			continue;
-		*sy__node_next(&cache->base, object) = first;
+		sy__node_link(&cache->base, object, first);
 		first = object;
 		last = last ? last : object;
 	}

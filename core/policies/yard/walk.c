@@ -19,7 +19,7 @@ static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, u
 static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->offset, sy__node_objects(view->page), state, list, owner);
+	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
 }
 
 /* Of the slot's active slab. */
@@ -58,9 +58,14 @@ static void mark(struct sy__walk *walk, const void *context)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
 		mark_chain(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
 	}
-	for (slot = 0; slot < cache->base.cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->base.cache, slot))
-			sy__walk_chain(walk, sy__yard_slot(cache, slot)->remote, cache->base.offset, cache->remote_limit, SY_PART_SLOT, "remote", slot);
+	for (slot = 0; slot < cache->base.cache.heap->slots; slot++) {
+		if (!sy__slot_reachable(&cache->base.cache, slot))
+			continue;
+		sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);
+#ifdef SY_HARDENED
+		sy__node_walk_quarantine(walk, &sy__yard_slot(cache, slot)->quarantine, slot);
+#endif
+	}
 }
 
 /* Which of the slot's lists has the slab, and where. */

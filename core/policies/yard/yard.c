@@ -49,6 +49,9 @@
 
 #include "../../this_slot.h"
 
+#ifdef SY_HARDENED
+#define entry_quarantine(own) (&(own)->quarantine)
+#endif
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
 
 typedef struct sy__yard_cache entry_cache;
@@ -60,8 +63,8 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 {
 	if (sy__unlikely(!own->freelist))
 		return false;
-	*object = sy__yard_pop(own, cache->base.offset);
-	return true;
+	*object = sy__yard_pop(cache, own, cache->base.offset);
+	return *object;
 }
 
 /* Onto the freelist, if the active slab is the object's; into a slab of the slot's that waits, if that does not become empty; or onto
@@ -74,7 +77,7 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	if (sy__likely(own->slab == head)) {
 		if (sy__unlikely(own->freelist == object))
 			return false;
-		*sy__node_next(&cache->base, object) = own->freelist;
+		sy__node_link(&cache->base, object, own->freelist);
 		own->freelist = object;
 		own->bottom = 0;
 		return true;
@@ -82,10 +85,10 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	owner = sy__yard_owner(sy__yard_slab(head));
 	mark = sy__yard_mark(cache, own);
 	if (owner != mark)
-		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
+		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(cache, own, object, cache->base.offset);
 	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
 		return false;
-	sy__yard_push_local(head, object, cache->base.offset);
+	sy__yard_push_local(cache, head, object, cache->base.offset);
 	return true;
 }
 
@@ -262,6 +265,7 @@ static bool yard_heap_init(struct sy_heap *heap)
 {
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
+	heap->never_reclaims = SY__IS_HARDENED && heap->tunables[YARD_HARDEN] & SY__HARDEN_APART;
 	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], 0, 0) &&
 	       (!heap->threads || sy__yard_this_slot_init(yard));
 }
@@ -291,6 +295,7 @@ static size_t yard_usable_size(struct sy_heap *heap, const void *object)
 }
 
 static const char *const off_on[] = { "off", "on" };
+static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
 	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
@@ -301,9 +306,10 @@ static const struct sy_tunable tunables[] = {
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
 	[YARD_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
+	[YARD_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
 };
 
-extern const struct sy_policy sy__yard;
+extern const struct sy_policy sy__yard, sy__hardened_yard;
 
 const struct sy_policy sy__yard = {
 	.name = "yard",
@@ -319,7 +325,11 @@ const struct sy_policy sy__yard = {
 	.kmalloc = entry_kmalloc,
 	.kfree = entry_kfree,
 	.this_slot = &sy__yard_this_slot,
+#ifndef SY_HARDENED
+	.hardened = SY__HARDENED(sy__hardened_yard),
 	.quick = &entries_quick,
+#endif
+	.harden = YARD_HARDEN,
 	.heap_init = yard_heap_init,
 	.heap_fini = yard_heap_fini,
 	.cache_merge = sy__yard_merge,

@@ -13,7 +13,8 @@ enum sy__yard_tunable {
 	YARD_MIN_OBJECTS,
 	YARD_MERGE,
 	YARD_REMOTE,
-	YARD_CLASSES
+	YARD_CLASSES,
+	YARD_HARDEN
 };
 
 /* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
@@ -47,8 +48,11 @@ struct sy__yard_slot {
 	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
 	int16_t node;                 /* of the active slab */
 	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
+#ifdef SY_HARDENED
+	struct sy__quarantine quarantine;
+#endif
 };
-_Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
+_Static_assert(sizeof(struct sy__yard_slot) % SY_CACHE_LINE == 0, "slots are found by their distance in bytes");
 
 struct sy__yard_cache {
 	struct sy__node_cache base;
@@ -95,12 +99,6 @@ static inline struct sy__yard_slot *sy__yard_slot_at(void *slots, ptrdiff_t slot
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
 	return sy__yard_slot_at(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
-}
-
-/* A free object's link: where the next one is. */
-static inline void **sy__yard_link_at(void *object, size_t offset)
-{
-	return (void **)(void *)((char *)object + offset);
 }
 
 /* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
@@ -158,23 +156,25 @@ static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, c
 	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
 
-/* The next object of a slot that has one on its freelist. */
-static inline void *sy__yard_pop(struct sy__yard_slot *own, size_t offset)
+/* The next object of a slot that has one on its freelist. Hardened, NULL if the program has written into it: the list is lost. */
+static inline void *sy__yard_pop(const struct sy__yard_cache *cache, struct sy__yard_slot *own, size_t offset)
 {
-	void *object = own->freelist;
+	void *object = own->freelist, *next = sy__link_take(&cache->base, object, offset);
 
-	own->freelist = *sy__yard_link_at(object, offset);
+	if (sy__link_is_wrong(next))
+		return own->freelist = sy__node_damaged(&cache->base, object);
+	own->freelist = next;
 	return object;
 }
 
 /* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
  * says: it may be about to say so, which is then noticed later. Counts in memory, and only then reads that: a processor hands what
  * was stored a moment ago on to the load behind it, but not to one that widens it. */
-static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_t offset)
+static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
-	*sy__yard_link_at(object, offset) = slab->base.local.freelist;
+	sy__link_set(&cache->base, object, offset, slab->base.local.freelist);
 	slab->base.local.freelist = object;
 	++slab->local_objects;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -183,11 +183,11 @@ static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
  * none yet, or is the dummy. Reads nothing of the object before, whose line may be long in coming. */
-static inline bool sy__yard_push_remote(struct sy__yard_slot *own, void *object, size_t offset)
+static inline bool sy__yard_push_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, size_t offset)
 {
 	if (sy__unlikely(own->remote_room <= 1))
 		return false;
-	*sy__yard_link_at(object, offset) = own->remote;
+	sy__link_set(&cache->base, object, offset, own->remote);
 	own->remote = object;
 	own->remote_room--;
 	return true;
@@ -201,9 +201,11 @@ static inline bool sy__yard_remote_serves(const struct sy__yard_cache *cache, co
 
 static inline void *sy__yard_pop_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	void *object = own->remote;
+	void *object = own->remote, *next = sy__link_take(&cache->base, object, cache->base.offset);
 
-	own->remote = *sy__node_next(&cache->base, object);
+	if (sy__link_is_wrong(next))
+		return own->remote = sy__node_damaged(&cache->base, object);
+	own->remote = next;
 	return object;
 }
 

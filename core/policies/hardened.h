@@ -1,0 +1,96 @@
+/*
+ * What the files that compile a policy's sources for hardened heaps include first (links.h): other names for all that these define for
+ * each other. Structures keep their names, as nobody sees those of both.
+ */
+#ifndef SY_HARDENED_H
+#define SY_HARDENED_H
+
+#include <stdint.h>
+
+#define SY_HARDENED
+
+#define sy__yard sy__hardened_yard
+#define sy__slub sy__hardened_slub
+#define sy__node_cache_fini sy__hardened_node_cache_fini
+#define sy__node_cache_init sy__hardened_node_cache_init
+#define sy__node_check sy__hardened_node_check
+#define sy__node_count_in sy__hardened_node_count_in
+#define sy__node_count_out sy__hardened_node_count_out
+#define sy__node_count_slab sy__hardened_node_count_slab
+#define sy__node_counts sy__hardened_node_counts
+#define sy__node_damaged sy__hardened_node_damaged
+#define sy__node_discard sy__hardened_node_discard
+#define sy__node_dismiss sy__hardened_node_dismiss
+#define sy__node_drain_all sy__hardened_node_drain_all
+#define sy__node_empty_retired sy__hardened_node_empty_retired
+#define sy__node_grace_passed sy__hardened_node_grace_passed
+#define sy__node_in_slab sy__hardened_node_in_slab
+#define sy__node_is_among sy__hardened_node_is_among
+#define sy__node_length sy__hardened_node_length
+#define sy__node_link_row sy__hardened_node_link_row
+#define sy__node_list_is_sound sy__hardened_node_list_is_sound
+#define sy__node_make_slab sy__hardened_node_make_slab
+#define sy__node_may_be_freed sy__hardened_node_may_be_freed
+#define sy__node_place sy__hardened_node_place
+#define sy__node_quarantine_is_sound sy__hardened_node_quarantine_is_sound
+#define sy__node_shrink sy__hardened_node_shrink
+#define sy__node_slab_of sy__hardened_node_slab_of
+#define sy__node_sound_length sy__hardened_node_sound_length
+#define sy__node_take_pages sy__hardened_node_take_pages
+#define sy__node_walk sy__hardened_node_walk
+#define sy__node_walk_chain sy__hardened_node_walk_chain
+#define sy__node_walk_quarantine sy__hardened_node_walk_quarantine
+#define sy__slub_cache_fini sy__hardened_slub_cache_fini
+#define sy__slub_cache_init sy__hardened_slub_cache_init
+#define sy__slub_check sy__hardened_slub_check
+#define sy__slub_counts sy__hardened_slub_counts
+#define sy__slub_deactivate sy__hardened_slub_deactivate
+#define sy__slub_drain sy__hardened_slub_drain
+#define sy__slub_geometry sy__hardened_slub_geometry
+#define sy__slub_keep sy__hardened_slub_keep
+#define sy__slub_merge sy__hardened_slub_merge
+#define sy__slub_new_slab sy__hardened_slub_new_slab
+#define sy__slub_scavenge sy__hardened_slub_scavenge
+#define sy__slub_shrink sy__hardened_slub_shrink
+#define sy__slub_walk sy__hardened_slub_walk
+#define sy__yard_activate sy__hardened_yard_activate
+#define sy__yard_append sy__hardened_yard_append
+#define sy__yard_cache_fini sy__hardened_yard_cache_fini
+#define sy__yard_cache_init sy__hardened_yard_cache_init
+#define sy__yard_check sy__hardened_yard_check
+#define sy__yard_choose_entries sy__hardened_yard_choose_entries
+#define sy__yard_counts sy__hardened_yard_counts
+#define sy__yard_deactivate sy__hardened_yard_deactivate
+#define sy__yard_drain sy__hardened_yard_drain
+#define sy__yard_emptied sy__hardened_yard_emptied
+#define sy__yard_emptied_now sy__hardened_yard_emptied_now
+#define sy__yard_emptied_objects sy__hardened_yard_emptied_objects
+#define sy__yard_end_carving sy__hardened_yard_end_carving
+#define sy__yard_fill sy__hardened_yard_fill
+#define sy__yard_flush_remote sy__hardened_yard_flush_remote
+#define sy__yard_found_by sy__hardened_yard_found_by
+#define sy__yard_free_slow sy__hardened_yard_free_slow
+#define sy__yard_freed_again sy__hardened_yard_freed_again
+#define sy__yard_geometry sy__hardened_yard_geometry
+#define sy__yard_give_empties sy__hardened_yard_give_empties
+#define sy__yard_is_emptied sy__hardened_yard_is_emptied
+#define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
+#define sy__yard_malloc_other sy__hardened_yard_malloc_other
+#define sy__yard_malloc_refill sy__hardened_yard_malloc_refill
+#define sy__yard_merge sy__hardened_yard_merge
+#define sy__yard_new_slab sy__hardened_yard_new_slab
+#define sy__yard_next_empty sy__hardened_yard_next_empty
+#define sy__yard_next_owned sy__hardened_yard_next_owned
+#define sy__yard_put_own sy__hardened_yard_put_own
+#define sy__yard_refill sy__hardened_yard_refill
+#define sy__yard_refill_emptied sy__hardened_yard_refill_emptied
+#define sy__yard_release_retained sy__hardened_yard_release_retained
+#define sy__yard_scavenge sy__hardened_yard_scavenge
+#define sy__yard_shrink sy__hardened_yard_shrink
+#define sy__yard_this_slot sy__hardened_yard_this_slot
+#define sy__yard_this_slot_init sy__hardened_yard_this_slot_init
+#define sy__yard_trim sy__hardened_yard_trim
+#define sy__yard_walk sy__hardened_yard_walk
+#define sy__yard_zeroed sy__hardened_yard_zeroed
+
+#endif

@@ -1,0 +1,12 @@
+/* SLUB, compiled for hardened heaps: see ../links.h. */
+#include "../hardened.h"
+
+#if UINTPTR_MAX > UINT32_MAX
+#include "geometry.c" /* first: tables of slub.c have names that its parameters have too */
+
+#include "slub.c"
+
+#include "check.c"
+#include "slabs.c"
+#include "walk.c"
+#endif

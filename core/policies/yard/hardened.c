@@ -1,0 +1,16 @@
+/* yard, compiled for hardened heaps: see ../links.h. */
+#include "../hardened.h"
+
+#if UINTPTR_MAX > UINT32_MAX
+#include "geometry.c" /* first: tables of yard.c have names that its parameters have too */
+
+#include "yard.c"
+
+#include "check.c"
+#include "owned.c"
+#include "remote.c"
+#include "slabs.c"
+#include "this_slot.c"
+#include "trim.c"
+#include "walk.c"
+#endif
