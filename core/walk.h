@@ -6,6 +6,9 @@
  * sy__walk_block). Where objects of one size stand side by side, it calls sy__walk_objects, which only needs a function
  * that marks the free ones. The rest of the slab, behind the last part told, is unused. A walk must not take memory or locks that
  * a check may not take.
+ *
+ * slabyard-inspect walks copies of other processes' heaps. So a walk follows pointers from the heap into its own memory only, none to
+ * the program's functions or constants: only heap->policy is the walking program's own.
  */
 #ifndef SY_WALK_H
 #define SY_WALK_H
