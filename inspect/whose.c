@@ -30,7 +30,7 @@ struct look {
 
 /* ---- Records -------------------------------------------------------------------------------------------------- */
 
-static const char *const record_states[] = { "in use", "freed", "freed, and its memory may be used again" };
+static const char *const record_states[] = { "in use", "freed, kept in quarantine", "freed, and its memory may be used again" };
 
 static void write_half(struct json *json, const char *key, const struct sy__debug *debug, uint64_t time, uint64_t thread, uint32_t stack)
 {
