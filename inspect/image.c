@@ -25,12 +25,13 @@
 #endif
 #define PIECE ((size_t)4 << 20) /* bytes between two looks at the clock */
 #define MOST_THREADS 8u
+#define MOST_GROWTH ((size_t)256 << 20) /* bytes of addresses that are only reserved */
 
 enum { BROUGHT = 1, WANTED = 2, FIRST = 4, FRESH = 8 };
 
 /* A region's chunks, and what is known of each. */
 struct part {
-	const struct region *region;
+	uintptr_t start, end;
 	uintptr_t first; /* of its first chunk */
 	unsigned char *chunks;
 	size_t count;
@@ -53,30 +54,34 @@ static bool is_needed(const struct region *region)
 	return !region->shared && !of_kernel && (region->writable || (!of_file && !region->executable));
 }
 
+static bool take(const struct region *region, struct fault *fault)
+{
+	struct part *part = &parts[part_count];
+	size_t bytes = region->end - region->start;
+
+	if (!region->writable && bytes > MOST_GROWTH)
+		bytes = MOST_GROWTH;
+	if (mmap((void *)region->start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) !=
+	    (void *)region->start)
+		return !region->writable || refuse(fault, "the addresses from %#lx on are in use here", (unsigned long)region->start);
+	part->start = region->start;
+	part->end = region->start + bytes;
+	part->first = region->start & ~(CHUNK - 1);
+	part->count = (part->end - part->first + CHUNK - 1) / CHUNK;
+	part->chunks = calloc(part->count, 1);
+	part_count++;
+	return part->chunks || refuse(fault, "out of memory");
+}
+
 bool image_prepare(struct target *of, struct fault *fault)
 {
 	target = of;
 	parts = calloc(of->regions.count + 1, sizeof(*parts));
 	if (!parts)
 		return refuse(fault, "out of memory");
-	for (size_t i = 0; i < of->regions.count; i++) {
-		const struct region *region = &of->regions.list[i];
-		size_t bytes = region->end - region->start;
-		struct part *part = &parts[part_count];
-
-		if (!is_needed(region))
-			continue;
-		if (mmap((void *)region->start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) !=
-		    (void *)region->start)
-			return refuse(fault, "the addresses from %#lx on are in use here", (unsigned long)region->start);
-		part->region = region;
-		part->first = region->start & ~(CHUNK - 1);
-		part->count = (region->end - part->first + CHUNK - 1) / CHUNK;
-		part->chunks = mmap(NULL, part->count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (part->chunks == MAP_FAILED)
-			return refuse(fault, "out of memory");
-		part_count++;
-	}
+	for (size_t i = 0; i < of->regions.count; i++)
+		if (is_needed(&of->regions.list[i]) && !take(&of->regions.list[i], fault))
+			return false;
 	return true;
 }
 
@@ -87,12 +92,12 @@ static struct part *part_of(uintptr_t address)
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (parts[middle].region->end <= address)
+		if (parts[middle].end <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < part_count && parts[low].region->start <= address ? &parts[low] : NULL;
+	return low < part_count && parts[low].start <= address ? &parts[low] : NULL;
 }
 
 /* ---- Bringing ------------------------------------------------------------------------------------------------- */
@@ -102,14 +107,14 @@ static uintptr_t start_of(const struct part *part, size_t index)
 {
 	uintptr_t start = part->first + index * CHUNK;
 
-	return start < part->region->start ? part->region->start : start;
+	return start < part->start ? part->start : start;
 }
 
 static uintptr_t end_of(const struct part *part, size_t index)
 {
 	uintptr_t end = part->first + (index + 1) * CHUNK;
 
-	return end > part->region->end ? part->region->end : end;
+	return end > part->end ? part->end : end;
 }
 
 /* Brings chunks that lie side by side. False: the memory is not ours to write. */
@@ -267,7 +272,7 @@ bool image_has(const void *from, size_t bytes)
 {
 	struct part *part = part_of((uintptr_t)from);
 
-	return part && bytes <= part->region->end - (uintptr_t)from;
+	return part && bytes <= part->end - (uintptr_t)from;
 }
 
 /* ---- Regions -------------------------------------------------------------------------------------------------- */

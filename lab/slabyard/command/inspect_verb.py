@@ -25,7 +25,7 @@ def add(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("target", metavar="PID|CORE", help="a process by its number, or a core file")
     verb.add_argument("--slabs", nargs="?", const="", metavar="CACHE", help="also each slab of this cache, or of all")
-    verb.add_argument("--address", type=address, metavar="ADDRESS", help="whose it is: heap, slab, object, neighbours, who allocated and freed it")
+    verb.add_argument("--address", type=address, metavar="ADDRESS", help="whose it is: heap, slab, object, neighbours, who allocated it")
     verb.add_argument("--slab", type=address, metavar="ADDRESS", help="all that is in the slab of this address")
     verb.add_argument("--log", action="store_true", help="the last allocations and frees; with --address, those of objects there")
     verb.add_argument("--last", type=count(10**6), default=20, metavar="N", help="transactions of --log (default: 20)")

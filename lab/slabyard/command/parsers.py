@@ -69,8 +69,8 @@ def parser() -> Parser:
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
-        _record, _top, inspect_verb.add, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add,
-        study_verb.add, _threads, _run, _geometry, _layout, _kernel, completion.add,
+        _record, _top, inspect_verb.add, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add,
+        sweep_verb.add, study_verb.add, _threads, _run, _geometry, _layout, _kernel, completion.add,
     ):  # fmt: skip
         add(parent)
     return top

@@ -133,7 +133,17 @@ def _slabs(slabs: list[dict[str, Any]], most: int | None) -> Table:
     for one in slabs[:most]:
         owner = f" of {one['owner_kind']} {one['owner']}" if one["owner_kind"] else ""
         share = one["used_bytes"] / max(1, one["used_bytes"] + one["free_bytes"])
-        rows.append([one["address"], one["cache"] or "", kib(one["bytes"]), one["list"] + owner, one["used"], one["objects"], Figure(share, f"{share:.0%}")])
+        rows.append(
+            [
+                one["address"],
+                one["cache"] or "",
+                kib(one["bytes"]),
+                one["list"] + owner,
+                one["used"],
+                one["objects"],
+                Figure(share, f"{share:.0%}"),
+            ]
+        )
     made = Table("", ["slab", "cache", "KiB", "list", "used", "objects", "in use"], rows)
     if most is not None and len(slabs) > most:
         made.notes.append(f"{len(slabs) - most:,} more slabs; --lines shows them.")
@@ -178,7 +188,8 @@ def _object(found: dict[str, Any]) -> Iterator[str]:
         yield f"{found['address']}: {offset} bytes into {part['address']}, {part['bytes']} bytes, {part['state']}{_place(part)}"
     if record:
         offset = address - int(record["object"], 16)
-        where = f"{offset} bytes into" if 0 <= offset < max(1, record["size"]) else f"outside of the object, {offset:+} bytes from the start of"
+        inside = 0 <= offset < max(1, record["size"])
+        where = f"{offset} bytes into" if inside else f"outside of the object, {offset:+} bytes from the start of"
         yield f"  {where} object {record['object']} of {record['size']} bytes ({record['cache']}), {record['state']}"
         yield from _history(record)
 
@@ -195,7 +206,8 @@ def describe_address(answer: Answer) -> str:
     if slab := found.get("slab"):
         owner = f" of {slab['owner_kind']} {slab['owner']}" if slab["owner_kind"] else ""
         of = f" of {slab['cache']}" if slab["cache"] else ""
-        lines.append(f"in {found['place']}{of}: {slab['address']}, {slab['bytes']} bytes, list {slab['list']}{owner}, place {slab['place']}")
+        where = f"list {slab['list']}{owner}, place {slab['place']}"
+        lines.append(f"in {found['place']}{of}: {slab['address']}, {slab['bytes']} bytes, {where}")
         lines += [*_neighbour("before", found["before"]), *_neighbour("after", found["after"])]
     if found.get("heap"):
         lines.append(f"heap {found['heap']} of {name_of(answer)}")
@@ -233,6 +245,7 @@ def describe_log(answer: Answer) -> str:
         raise UserError(f"{name_of(answer)} keeps no log; start it with SLABYARD_DEBUG=U (slabyard run --check=U)")
     lines = []
     for one in answer["log"]:
-        lines.append(f"{one['number']}: {one['what']} {one['object']}, {one['size']} bytes, {one['cache']}, thread {one['thread']}, {one['seconds_ago']:,.6f} s ago")
+        who = f"{one['cache']}, thread {one['thread']}, {one['seconds_ago']:,.6f} s ago"
+        lines.append(f"{one['number']}: {one['what']} {one['object']}, {one['size']} bytes, {who}")
         lines += _stack(one, "")
     return "\n".join([*(lines or ["The log has no transaction on this address."]), *doubts(answer)]) + "\n"

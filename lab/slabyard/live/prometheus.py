@@ -58,5 +58,6 @@ def text(answer: Answer) -> str:
         values = [(labels, one) for labels, heap in heaps for one in rows_of(heap) if one[member] is not None]
         lines += _family(name, meaning, "gauge", [_line(name, {**labels, "cache": one["name"]}, one[member]) for labels, one in values])
     if mapped := answer["mappings"]:
-        lines += _family("slabyard_mapped_bytes", "Objects of malloc outside of the heap.", "gauge", [f"slabyard_mapped_bytes {mapped['bytes']}"])
+        line = f"slabyard_mapped_bytes {mapped['bytes']}"
+        lines += _family("slabyard_mapped_bytes", "Objects of malloc outside of the heap.", "gauge", [line])
     return "\n".join(lines) + "\n"

@@ -2,8 +2,8 @@
 
 slabtop shows what is large; what is asked when memory is lost is what grows, and who makes it grow. So each cache has, beside its
 objects and its memory, how much it grew since the start and in the last interval. Memory is that of its slabs, in KiB, as slabinfo has
-them; the sum is meminfo's `Slab:`, which has large kmallocs as well. Of a process it is what its heaps hold. Call sites stand below the caches where there is a source for
-them (sites.py).
+them; the sum is meminfo's `Slab:`, which has large kmallocs as well, and of a process what its heaps hold. Call sites stand below the
+caches where there is a source for them (sites.py).
 """
 
 from __future__ import annotations
