@@ -135,7 +135,7 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 
 static void write_slab(struct json *json, const struct look *look)
 {
-	json_object(json, "slab");
+	json_object(json, "slab_of");
 	address_write(json, "address", look->slab.address);
 	json_count(json, "bytes", look->slab.bytes);
 	json_string(json, "cache", look->slab.cache ? look->slab.cache->name : NULL);

@@ -203,7 +203,7 @@ def describe_address(answer: Answer) -> str:
     if found.get("object"):
         lines.append(f"  object {found['object']}, a mapping of {found['bytes']:,} bytes")
     lines += _object(found)
-    if slab := found.get("slab"):
+    if slab := found.get("slab_of"):
         owner = f" of {slab['owner_kind']} {slab['owner']}" if slab["owner_kind"] else ""
         of = f" of {slab['cache']}" if slab["cache"] else ""
         where = f"list {slab['list']}{owner}, place {slab['place']}"
@@ -217,7 +217,7 @@ def describe_address(answer: Answer) -> str:
 def part_table(answer: Answer, most: int | None) -> Table:
     """What is in the slab of an address. UserError where the address is in none."""
     found = answer["address"]
-    if "slab" not in found:
+    if "slab_of" not in found:
         raise UserError(f"{found['address']} is in no slab: {found['place']}")
     rows: list[list[Cell]] = []
     for part in found["parts"][:most]:
@@ -226,7 +226,7 @@ def part_table(answer: Answer, most: int | None) -> Table:
         who = f"{'freed' if record['freed'] else 'allocated'} by {half['stack'][0]}" if half and half["stack"] else ""
         size = record["size"] if record else None
         rows.append([part["address"], part["bytes"], part["state"] + _place(part), size, who])
-    slab = found["slab"]
+    slab = found["slab_of"]
     title = f"slab {slab['address']} of {slab['cache'] or 'any size'}, list {slab['list']}"
     columns = ["address", "bytes", "state", *(["asked for", "who"] if any(row[3] is not None for row in rows) else [])]
     made = Table(title, columns, [row[: len(columns)] for row in rows])
