@@ -49,7 +49,8 @@ static bool add_files(struct target *target, const char *text, size_t bytes, str
 		return true;
 	name = text + (2 + 3 * count) * sizeof(*words);
 	for (size_t i = 0; i < count && name < end; i++, name += strnlen(name, (size_t)(end - name)) + 1) {
-		struct region region = { .start = words[2 + 3 * i], .end = words[3 + 3 * i], .offset = words[4 + 3 * i] * words[1], .path = name };
+		const unsigned long *at = words + 2 + 3 * i;
+		struct region region = { .start = at[0], .end = at[1], .offset = (uint64_t)at[2] * words[1], .path = name };
 
 		if (!regions_add(&target->modules, &region, fault))
 			return false;
@@ -146,7 +147,8 @@ bool core_open(struct target *target, const char *path, struct fault *fault)
 	target->memory = file.number;
 	target->owner = status.st_uid;
 	target->group = status.st_gid;
-	if (pread(file.number, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_type != ET_CORE)
+	if (pread(file.number, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	    header.e_type != ET_CORE)
 		return refuse(fault, "%s: is no core file; a compressed one has to be unpacked first (coredumpctl dump, zstd -d)", path);
 	if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
 		return refuse(fault, "%s: is of a program with pointers of another size than this command's", path);

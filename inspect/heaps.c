@@ -74,12 +74,13 @@ bool heaps_find(const struct target *target, struct found *found, struct fault *
 	if (found->anchor_count)
 		return true;
 	if (*search.other)
-		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came with that library", target->name,
-		              search.other, sy__anchor.build);
+		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came with that library",
+		              target->name, search.other, sy__anchor.build);
 	if (search.unused)
 		return refuse(fault, "%s has slabyard's library, but no heap that threads use", target->name);
 	if (target->truncated)
-		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files (ulimit -c unlimited)", target->name);
+		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files (ulimit -c unlimited)",
+		              target->name);
 	return refuse(fault, "%s does not use slabyard: start it with `slabyard run`, or link it with the library", target->name);
 }
 

@@ -138,7 +138,8 @@ static void fault_handler(int number, siginfo_t *information, void *registers)
 {
 	uintptr_t address = (uintptr_t)information->si_addr;
 	struct part *part = part_of(address);
-	static const char told[] = "slabyard-inspect: the heap is damaged, or its memory is missing: a pointer in it leads to where there is nothing\n";
+	static const char told[] = "slabyard-inspect: the heap is damaged, or its memory is missing: a pointer in it leads to where there is "
+	                           "nothing. Of a process that was just growing, try again\n";
 
 	(void)number;
 	(void)registers;

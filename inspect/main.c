@@ -29,7 +29,8 @@ struct arguments {
 
 static int status = 2;
 
-static bool read_arguments(struct arguments *arguments, struct question *question, pid_t *pid, int count, char **words, struct fault *fault)
+static bool read_arguments(struct arguments *arguments, struct question *question, pid_t *pid, int count, char **words,
+                           struct fault *fault)
 {
 	const struct option options[] = {
 		{ "--pid", &arguments->pid, NULL },     { "--core", &arguments->core, NULL }, { "--slabs", &arguments->slabs, NULL },
@@ -54,7 +55,7 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
 	question->log = arguments->log;
 	question->slab = arguments->slab;
 	question->whose = arguments->address;
-	question->address = arguments->address ? strtoull(arguments->address, &rest, 0) : 0;
+	question->address = arguments->address ? (uintptr_t)strtoull(arguments->address, &rest, 0) : 0;
 	if (arguments->address && (*rest || !*arguments->address))
 		return refuse(fault, "--address %s: is no address", arguments->address);
 	return true;
@@ -157,7 +158,8 @@ static void write_answer(struct json *json, const struct found *found, const str
 		log_write(json, found, question);
 }
 
-static bool answer(struct found *found, const struct target *target, const struct question *question, const char *unstopped, struct fault *fault)
+static bool answer(struct found *found, const struct target *target, const struct question *question, const char *unstopped,
+                   struct fault *fault)
 {
 	struct json json;
 	FILE *nowhere = fopen("/dev/null", "we");
@@ -198,7 +200,9 @@ static bool act(int count, char **words, struct fault *fault)
 		return false;
 	snprintf(name, sizeof(name), "process %ld", (long)pid);
 	target.name = pid ? name : arguments.core;
-	if (!(pid ? process_open(&target, pid, &status, fault) : core_open(&target, arguments.core, fault)) || !heaps_find(&target, &found, fault))
+	if (!(pid ? process_open(&target, pid, &status, fault) : core_open(&target, arguments.core, fault)))
+		return false;
+	if (!heaps_find(&target, &found, fault))
 		return false;
 	if (!image_prepare(&target, fault)) {
 		begin_again(words);

@@ -10,16 +10,22 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define CAPABILITY_VERSION 0x20080522u /* linux/capability.h, which not every C library has beside it */
+
 bool privileges_drop(const struct target *target, struct fault *fault)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+	struct {
+		uint32_t version;
+		int process;
+	} header = { CAPABILITY_VERSION, 0 };
+	const struct {
+		uint32_t effective, permitted, inheritable;
+	} none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
 
 	if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(target->group, target->group, target->group) ||
 	                       setresuid(target->owner, target->owner, target->owner)))

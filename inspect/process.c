@@ -85,8 +85,9 @@ static bool read_maps(struct target *target, struct fault *fault)
 		if (sscanf(line, "%lx-%lx %4s %llx %*s %*s %n", &start, &end, kind, &offset, &behind) < 4)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
-		region = (struct region){ .start = start, .end = end, .offset = offset, .readable = kind[0] == 'r', .writable = kind[1] == 'w',
-			                  .executable = kind[2] == 'x', .shared = kind[3] == 's', .path = behind && line[behind] ? strdup(line + behind) : NULL };
+		region = (struct region){ .start = start, .end = end, .offset = offset, .readable = kind[0] == 'r',
+			                  .writable = kind[1] == 'w', .executable = kind[2] == 'x', .shared = kind[3] == 's',
+			                  .path = behind && line[behind] ? strdup(line + behind) : NULL };
 		kept = regions_add(&target->regions, &region, fault) &&
 		       (!region.path || *region.path != '/' || regions_add(&target->modules, &region, fault));
 	}

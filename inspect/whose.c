@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define MOST_PARTS 65536u
 #define MOST_BACK ((size_t)1 << 30) /* bytes in which the start of a mapping is looked for */
 
 struct piece {
@@ -32,7 +31,8 @@ struct look {
 
 static const char *const record_states[] = { "in use", "freed, kept in quarantine", "freed, and its memory may be used again" };
 
-static void write_half(struct json *json, const char *key, const struct sy__debug *debug, uint64_t time, uint64_t thread, uint32_t stack)
+static void write_half(struct json *json, const char *key, const struct sy__debug *debug, uint64_t time, uint64_t thread,
+                       uint32_t stack)
 {
 	json_object(json, key);
 	json_count(json, "thread", thread);
@@ -77,7 +77,8 @@ static const char *state_of(const struct sy_slab *slab, const struct sy_part *pa
 	return names[part->state];
 }
 
-static void write_part(struct json *json, const char *key, const struct sy_slab *slab, const struct piece *piece, const struct sy_heap *heap)
+static void write_part(struct json *json, const char *key, const struct sy_slab *slab, const struct piece *piece,
+                       const struct sy_heap *heap)
 {
 	const struct sy_part *part = &piece->part;
 
