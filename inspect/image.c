@@ -23,7 +23,7 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#define PIECE ((size_t)4 << 20) /* bytes between two looks at the clock */
+#define PIECE ((size_t)1 << 20) /* bytes between two looks at the clock */
 #define MOST_THREADS 8u
 #define MOST_GROWTH ((size_t)256 << 20) /* bytes of addresses that are only reserved */
 

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE /* personality */
 #include "inspect.h"
 
+#include "core/walk.h"
 #include "library/debug/anchor.h"
 #include "programs/options.h"
 
@@ -17,7 +18,7 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
-#define MOST_STOPPED_NS UINT64_C(70000000)
+#define MOST_STOPPED_NS UINT64_C(50000000) /* twice as long is promised: others may have our processor */
 #define MOST_ATTEMPTS 16u
 #define ATTEMPT "SLABYARD_INSPECT_ATTEMPT" /* in our own environment, how often this began again */
 #define LAST 20u
@@ -98,7 +99,7 @@ static void adopt_slots(struct found *found)
 static uint64_t copy_process(struct target *target, struct found *found, const char **unstopped)
 {
 	static struct fault why;
-	uint64_t at, deadline;
+	uint64_t at, deadline = 0;
 
 	adopt_slots(found);
 	want_all(found, false);
@@ -109,7 +110,8 @@ static uint64_t copy_process(struct target *target, struct found *found, const c
 	if (!process_stop(target, &why))
 		*unstopped = target->stopped ? NULL : why.text;
 	at = now_ns();
-	deadline = at + MOST_STOPPED_NS;
+	if (target->stopped_ns)
+		deadline = target->stopped_ns + MOST_STOPPED_NS;
 	image_counts = (struct image_counts){ 0 };
 	image_renew();
 	image_fetch(0);
@@ -117,7 +119,7 @@ static uint64_t copy_process(struct target *target, struct found *found, const c
 	want_all(found, false);
 	image_fetch(0);
 	want_all(found, true);
-	image_fetch(target->stopped_ns ? deadline : 0);
+	image_fetch(deadline);
 	process_resume(target);
 	image_fetch(0);
 	return at;
@@ -217,6 +219,7 @@ static bool act(int count, char **words, struct fault *fault)
 	adopt_slots(&found);
 	times_begin(&target, &found, stopped_at);
 	stacks_begin(&target);
+	sy__walk_skips_places = true;
 	return heaps_adopt(&found, fault) && answer(&found, &target, &question, unstopped, fault);
 }
 

@@ -6,6 +6,7 @@
 #include "core/debug/layer.h"
 #include "core/heap.h"
 #include "core/page_interface.h"
+#include "core/walk.h"
 #include "library/debug/anchor.h"
 #include "malloc/mapping_header.h"
 
@@ -147,14 +148,20 @@ static void write_slab(struct json *json, const struct look *look)
 	json_object_end(json);
 }
 
-static void write_in_slab(struct json *json, struct sy_heap *heap, const struct question *question)
+/* page: the first one of a slab, or of a block of a large allocation, which only a walk from its first block on can tell. */
+static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_page *page, const struct question *question)
 {
 	struct look look = { .address = question->address, .json = json, .heap = heap, .all = question->slab };
 	const struct sy_visitor visitor = { see_slab, see_part, &look, NULL };
 
 	if (question->slab)
 		json_array(json, "parts");
-	sy_heap_walk(heap, &visitor);
+	if (sy__page_is_slab(page)) {
+		sy__walk_skips_places = false;
+		sy__walk_one(heap, page, &visitor);
+	} else {
+		sy_heap_walk(heap, &visitor);
+	}
 	if (question->slab)
 		json_array_end(json);
 	if (!look.found)
@@ -207,7 +214,7 @@ static void write_elsewhere(struct json *json, const struct found *found, const 
 static bool write_in_heap(struct json *json, struct sy_heap *heap, const struct question *question)
 {
 	const void *address = (const void *)question->address;
-	const struct sy_page *page = sy__pages_find(heap, address);
+	struct sy_page *page = sy__pages_find(heap, address);
 	bool recorded = heap->debug && sy__record_of(heap->debug, address);
 
 	if (!page && !recorded && !sy__holds(heap, address))
@@ -220,7 +227,7 @@ static bool write_in_heap(struct json *json, struct sy_heap *heap, const struct 
 	else if (sy__page_is_metadata(page))
 		json_string(json, "place", "bookkeeping of the heap");
 	else
-		write_in_slab(json, heap, question);
+		write_in_slab(json, heap, page, question);
 	write_record(json, "record", heap, address);
 	return true;
 }
