@@ -20,6 +20,11 @@ install(TARGETS ${installed} EXPORT slabyard
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT slabyard NAMESPACE slabyard:: FILE slabyard-targets.cmake DESTINATION ${package_dir})
 
+# Where gdb looks for the commands that go with a library (debugger/).
+if(TARGET slabyard_malloc)
+  install(FILES debugger/libslabyard-malloc.so-gdb.py DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 configure_package_config_file(cmake/slabyard-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/slabyard-config.cmake

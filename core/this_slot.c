@@ -314,16 +314,13 @@ void sy_free_bulk(struct sy_cache *cache, unsigned count, void **objects)
 
 /* ---- Heaps of threads --------------------------------------------------------------------------------------------- */
 
-static struct {
-	sy__lock_t lock;
-	struct sy_list list; /* through sy_heap.threads_link */
-} heaps = { SY__LOCK_INIT, { &heaps.list, &heaps.list } };
+struct sy__heaps_of_threads sy__heaps_of_threads = { SY__LOCK_INIT, { &sy__heaps_of_threads.list, &sy__heaps_of_threads.list } };
 
 /* A thread that ends gives up its state in all heaps of threads. */
 static void slot_ends(unsigned slot)
 {
-	sy__lock(&heaps.lock);
-	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
+	sy__lock(&sy__heaps_of_threads.lock);
+	for (struct sy_list *at = sy__heaps_of_threads.list.next; at != &sy__heaps_of_threads.list; at = at->next) {
 		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
 
 		if (heap->policy->drain)
@@ -331,7 +328,7 @@ static void slot_ends(unsigned slot)
 		sy__run_cache_flush_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
 	}
-	sy__unlock(&heaps.lock);
+	sy__unlock(&sy__heaps_of_threads.lock);
 }
 
 /* The lock is taken in a call of its own, see above. Threads that hold it never wait for others, so this wait is short. */
@@ -342,16 +339,16 @@ bool sy__this_slot_attach(struct sy_heap *heap)
 	if (!sy__call_enter(&slot))
 		return false;
 	sy__on_slot_end(slot_ends);
-	sy__lock(&heaps.lock);
-	sy__list_add_tail(&heaps.list, &heap->threads_link);
-	sy__unlock(&heaps.lock);
+	sy__lock(&sy__heaps_of_threads.lock);
+	sy__list_add_tail(&sy__heaps_of_threads.list, &heap->threads_link);
+	sy__unlock(&sy__heaps_of_threads.lock);
 	sy__call_leave();
 	return true;
 }
 
 void sy__this_slot_detach(struct sy_heap *heap)
 {
-	sy__lock(&heaps.lock);
+	sy__lock(&sy__heaps_of_threads.lock);
 	sy__list_remove(&heap->threads_link);
-	sy__unlock(&heaps.lock);
+	sy__unlock(&sy__heaps_of_threads.lock);
 }

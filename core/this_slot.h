@@ -117,6 +117,12 @@ uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 void sy__this_slot_heap(struct sy_heap *);
 void sy__this_slot_cache(struct sy_cache *);
 
+/* All heaps of threads of the program. Lock: see types.h. */
+extern struct sy__heaps_of_threads {
+	sy__lock_t lock;
+	struct sy_list list; /* through sy_heap.threads_link */
+} sy__heaps_of_threads;
+
 /* For heap.c: puts a heap onto the list of heaps of threads (false: from inside a call), and takes it off. */
 bool sy__this_slot_attach(struct sy_heap *);
 void sy__this_slot_detach(struct sy_heap *);

@@ -123,11 +123,13 @@ void sy__walk_objects(struct sy__walk *walk, const struct sy__walk_grid *grid)
 	}
 }
 
+bool sy__walk_skips_places;
+
 uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link)
 {
 	uint64_t place = 0;
 
-	for (const struct sy_list *at = list->next; at != list && at != link; at = at->next)
+	for (const struct sy_list *at = list->next; !sy__walk_skips_places && at != list && at != link; at = at->next)
 		place++;
 	return place;
 }
@@ -184,6 +186,22 @@ static void walk_pages(struct sy__walk *walk)
 	sy__pages_walk(walk->heap, visit, walk);
 	if (policy->walk_end)
 		policy->walk_end(walk->heap);
+}
+
+bool sy__walk_one(struct sy_heap *heap, struct sy_page *head, const struct sy_visitor *visitor)
+{
+	struct sy__walk walk = { .heap = heap, .visitor = visitor };
+	const struct sy_policy *policy = heap->policy;
+
+	if (!sy__slots_stop(heap))
+		return false;
+	if (policy->walk_begin)
+		policy->walk_begin(heap);
+	visit(&walk, head);
+	if (policy->walk_end)
+		policy->walk_end(heap);
+	sy__slots_resume(heap);
+	return !walk.ended;
 }
 
 bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)

@@ -6,6 +6,9 @@
  * sy__walk_block). Where objects of one size stand side by side, it calls sy__walk_objects, which only needs a function
  * that marks the free ones. The rest of the slab, behind the last part told, is unused. A walk must not take memory or locks that
  * a check may not take.
+ *
+ * slabyard-inspect walks copies of other processes' heaps. So a walk follows pointers from the heap into its own memory only, none to
+ * the program's functions or constants: only heap->policy is the walking program's own.
  */
 #ifndef SY_WALK_H
 #define SY_WALK_H
@@ -64,6 +67,11 @@ void sy__walk_mark(struct sy__walk *, const void *object, enum sy_part_state, co
  * most + 1 objects, so a circle ends, and where the chain leaves the heap. */
 void sy__walk_chain(struct sy__walk *, const void *first, size_t offset, uint64_t most, enum sy_part_state, const char *list,
                     unsigned owner);
+
+/* For slabyard-inspect. The first: as sy_heap_walk, of the slab with this first page. The second: the places of slabs on lists all read
+ * 0, as a heap with a hundred thousand partial slabs would take minutes to look for each on its list. */
+bool sy__walk_one(struct sy_heap *, struct sy_page *head, const struct sy_visitor *);
+extern bool sy__walk_skips_places;
 
 /* Place of a link on its list; the list's length if it is not there. */
 uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link);

@@ -12,6 +12,7 @@
  */
 #include "core/debug/debug.h"
 #include "core/types.h"
+#include "debug/anchor.h"
 #include "debug/report.h"
 #include "debug/spec.h"
 #include "debug/leaks.h"
@@ -192,6 +193,7 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		heap->on_failure = sy__wait_kmalloc;
 		heap->on_cache_failure = sy__wait_cache_alloc;
 		sy__debug_watch(heap);
+		sy__anchor_drop();
 		return heap;
 	}
 	if (had_pages)

@@ -42,6 +42,7 @@
 #include "core/kmalloc.h"
 #include "core/page_interface.h"
 #include "core/policies/default.h"
+#include "library/debug/anchor.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow to this become mappings */
@@ -146,6 +147,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 		sy__sample_start(&ready);
 	sy__fast_path_set(&ready);
 	sy__debugging_start(heap);
+	sy__anchor.mappings = sy__mapping_figures();
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;

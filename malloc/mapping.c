@@ -73,6 +73,11 @@ void sy__mapping_count(struct mapping_counts *result)
 	result->peak_bytes = __atomic_load_n(&counts.peak_bytes, __ATOMIC_RELAXED);
 }
 
+const size_t *sy__mapping_figures(void)
+{
+	return &counts.live;
+}
+
 /* Where the object stands in a mapping whose start is aligned to a page. */
 static char *place(char *start, size_t align)
 {

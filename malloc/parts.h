@@ -87,6 +87,7 @@ struct mapping_counts {
 };
 
 void sy__mapping_count(struct mapping_counts *);
+const size_t *sy__mapping_figures(void); /* the first two of them, for slabyard-inspect */
 
 /* ---- entries.c ------------------------------------------------------------------------------------------------------ */
 

@@ -129,6 +129,13 @@ void sy__slot_areas_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
 	sy__unlock(&heap->slot_areas_lock);
 }
 
+bool sy__slot_areas_next(const struct sy_heap *heap, const struct sy__slot_area **area, const char **pages)
+{
+	*area = *area ? (*area)->next : heap->slot_areas;
+	*pages = *area ? (*area)->pages : NULL;
+	return *area;
+}
+
 void sy__slot_areas_fini(struct sy_heap *heap)
 {
 	while (heap->slot_areas) {

@@ -14,6 +14,9 @@ void *sy__slot_areas_take(struct sy_heap *, size_t bytes);
 /* Gives the state of a cache that nobody uses any more back, with the size that it was taken with. */
 void sy__slot_areas_give(struct sy_heap *, void *of_slot_0, size_t bytes);
 
+/* For slabyard-inspect: the pages of the area behind `area` (NULL: of the first one), the dummy's first; false: there is none. */
+bool sy__slot_areas_next(const struct sy_heap *, const struct sy__slot_area **area, const char **pages);
+
 /* For heap.c: releases all areas of a heap that ends. */
 void sy__slot_areas_fini(struct sy_heap *);
 

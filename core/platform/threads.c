@@ -103,7 +103,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 __thread struct sy__thread sy__self = { .slot_offset = SY__DUMMY_OFFSET, .last = SY__NOTHING, .slot = NO_SLOT };
 
-static struct {
+static struct table {
 	struct sy__queue lock;
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
 	bool fences;       /* this process may fence its threads */
@@ -797,6 +797,25 @@ bool sy__slot_mine(unsigned slot)
 bool sy__slot_unowned(unsigned slot)
 {
 	return !__atomic_load_n(&table.slots[slot].owner, __ATOMIC_RELAXED);
+}
+
+const void *const sy__slots_table = &table;
+
+unsigned sy__slots_adopt(const void *theirs, bool (*is_there)(const void *, size_t))
+{
+	const struct table *other = theirs;
+	unsigned slots = other->owned < LAST_OWNED ? other->owned : LAST_OWNED - 1, inside = 0;
+
+	for (unsigned slot = SHARED + 1; slot <= slots; slot++) {
+		const struct sy__thread *owner = other->slots[slot].owner;
+
+		if (owner && is_there(owner, sizeof(*owner)))
+			inside += owner->busy || owner->state == INSIDE || owner->state == WANTED;
+	}
+	if (table.owned < slots)
+		table.owned = slots;
+	table.overflown = table.overflown || other->overflown;
+	return inside;
 }
 
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */

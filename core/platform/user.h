@@ -86,6 +86,13 @@ bool sy__slot_mine(unsigned slot);
 bool sy__slot_unowned(unsigned slot);
 void sy__on_slot_end(void (*)(unsigned slot));
 unsigned sy__slots_high(void);
+
+/* For slabyard-inspect, in a process that looks at another one's heaps: where the state of its slots is; and takes over from there
+ * which slots had owners. Returns how many threads were inside of calls. is_there: whether memory of the other process can be read,
+ * as an owner may have ended unnoticed. The calling process has one thread, and no heap of its own. */
+extern const void *const sy__slots_table;
+unsigned sy__slots_adopt(const void *table, bool (*is_there)(const void *, size_t));
+
 unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);
 

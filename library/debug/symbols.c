@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define OWN_PATH "library/debug/symbols.c"
-#define MOST 256u /* addresses */
+#define MOST 1024u /* addresses */
 #define MOST_ASKED 64u /* of one module */
 
 struct symbol {
@@ -30,6 +30,8 @@ struct symbol {
 	uintptr_t offset;   /* as addr2line takes it */
 	char name[SY__SYMBOL_BYTES];
 };
+
+bool (*sy__symbols_locate)(uintptr_t address, const char **module, uintptr_t *offset);
 
 static struct symbol *symbols; /* MOST of them, mapped when they are needed */
 static size_t count;
@@ -77,21 +79,14 @@ static bool is_own_source(const char *path)
 	       (strncmp(path + root, "core/", 5) == 0 || strncmp(path + root, "library/", 8) == 0 || strncmp(path + root, "malloc/", 7) == 0);
 }
 
-/* What the dynamic linker knows. */
-static void add(uintptr_t address)
+/* What the dynamic linker knows. False: nothing. */
+static bool add_own(struct symbol *symbol, uintptr_t address)
 {
-	struct symbol *symbol = &symbols[count];
 	const ElfW(Ehdr) *header;
 	Dl_info is;
 
-	if (find(address) || count == MOST)
-		return;
-	count++;
-	*symbol = (struct symbol){ .address = address };
-	if (!dladdr((void *)(address - 1), &is) || !is.dli_fname || !is.dli_fbase) {
-		snprintf(symbol->name, sizeof(symbol->name), "%#lx", (unsigned long)address);
-		return;
-	}
+	if (!dladdr((void *)(address - 1), &is) || !is.dli_fname || !is.dli_fbase)
+		return false;
 	header = is.dli_fbase;
 	symbol->module = strchr(is.dli_fname, '/') ? is.dli_fname : PROGRAM;
 	symbol->offset = address - 1 - (header->e_type == ET_DYN ? (uintptr_t)is.dli_fbase : 0);
@@ -100,6 +95,27 @@ static void add(uintptr_t address)
 		         (unsigned long)(address - (uintptr_t)is.dli_saddr), base_name(is.dli_fname));
 	else
 		snprintf(symbol->name, sizeof(symbol->name), "%s+%#lx", base_name(is.dli_fname), (unsigned long)(symbol->offset + 1));
+	return true;
+}
+
+static bool add_of_other(struct symbol *symbol, uintptr_t address)
+{
+	if (!sy__symbols_locate(address - 1, &symbol->module, &symbol->offset))
+		return false;
+	snprintf(symbol->name, sizeof(symbol->name), "%s+%#lx", base_name(symbol->module), (unsigned long)(symbol->offset + 1));
+	return true;
+}
+
+static void add(uintptr_t address)
+{
+	struct symbol *symbol = &symbols[count];
+
+	if (find(address) || count == MOST)
+		return;
+	count++;
+	*symbol = (struct symbol){ .address = address };
+	if (!(sy__symbols_locate ? add_of_other : add_own)(symbol, address))
+		snprintf(symbol->name, sizeof(symbol->name), "%#lx", (unsigned long)address);
 }
 
 /* Reads one line of the child's answer. False: there is none. */

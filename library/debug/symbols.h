@@ -2,6 +2,7 @@
 #ifndef SY_SYMBOLS_H
 #define SY_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,5 +11,9 @@
 /* Looks up addresses that follow calls, many at once, for sy__symbol_of of text.h: "function (file.c:34)", as far as it is known. One
  * thread at a time; no memory is allocated. */
 void sy__symbols_look_up(const uintptr_t *addresses, size_t count);
+
+/* Where an address of another program is: in which file, and where there, as addr2line takes it; false: in none. For slabyard-inspect; NULL:
+ * addresses are of this program. */
+extern bool (*sy__symbols_locate)(uintptr_t address, const char **module, uintptr_t *offset);
 
 #endif

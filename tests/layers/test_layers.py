@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[str, list[str]]] = {
     "threads": (r"threads/", PROGRAMS),
     "import": (r"import/", PROGRAMS),
     "pairs": (r"pairs/", PROGRAMS),
+    "inspect": (r"inspect/", PROGRAMS),
 }
 SHARED = ("general", "node", "node_hardened")  # what several policies have in common
 POLICIES = "yard|slub|slqb|slob|bonwick|bsd44|svr4|sunos4"
@@ -48,7 +49,7 @@ NAME = re.compile(rf'(?<![a-z])({POLICIES})(?![a-z])|sy__?slab_policy|"slab[":]'
 KERNELS_OWN = re.compile(r"CONFIG_SL[AOU]B\b|CPUHP_SLUB_DEAD")
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]*policies/[^">]+)[">]', re.MULTILINE)
-WITHOUT_POLICIES = ["core", "library", "malloc", "replay", "threads", "programs", "import", "pairs", "launch", "ports", "include"]
+WITHOUT_POLICIES = ["core", "library", "malloc", "replay", "threads", "programs", "import", "pairs", "inspect", "launch", "ports", "include"]
 MOST_LINES = {"include/**/*.h": 2600, "library/*.c": 2200}
 INLINED = ("malloc", "core/policies/default.h")
 

@@ -24,7 +24,7 @@ from handmade import complaint, slabyard
 from slabyard.replay import allocators
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
-VERBS = ("list", "record", "top", "import", "info", "export", "replay", "compare", "diff", "tune", "sweep", "study", "threads",
+VERBS = ("list", "record", "top", "inspect", "import", "info", "export", "replay", "compare", "diff", "tune", "sweep", "study", "threads",
          "run", "geometry", "layout", "kernel", "completion")  # fmt: skip
 
 

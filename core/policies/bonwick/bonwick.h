@@ -269,6 +269,7 @@ void sy__bonwick_cache_fini(struct sy_cache *);
 
 /* geometry.c */
 void sy__bonwick_give_slots(struct sy__bonwick_cache *);
+const struct sy__bonwick_layer *sy__bonwick_layer_of(struct sy_heap *); /* what caches that are made now get */
 bool sy__bonwick_heap_init(struct sy_heap *);
 bool sy__bonwick_cache_init(struct sy_cache *);
 bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);

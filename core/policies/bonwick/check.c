@@ -24,7 +24,7 @@
 /* Whether a slot may have something of the cache, and the caller may look. */
 bool sy__bonwick_slot_counts(const struct sy__bonwick_cache *cache, unsigned slot)
 {
-	return cache->layer->slot_bytes && !sy__bonwick_is_shared(cache, slot) && sy__slot_reachable(&cache->cache, slot);
+	return cache->slots && !sy__bonwick_is_shared(cache, slot) && sy__slot_reachable(&cache->cache, slot);
 }
 
 static void count_layer(struct sy_cache_counts *counts, struct sy__bonwick_cache *cache)

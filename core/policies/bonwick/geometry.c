@@ -120,7 +120,7 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 }
 
 /* Slab data, bufctls and magazines never serve a fast path. Their caches are created first, and have no layer. */
-static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
+const struct sy__bonwick_layer *sy__bonwick_layer_of(struct sy_heap *heap)
 {
 	if (!sy__bonwick_heap(heap)->layered)
 		return &sy__bonwick_unlayered;
@@ -163,7 +163,7 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 {
 	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
 
-	bonwick->layer = layer(cache->heap);
+	bonwick->layer = sy__bonwick_layer_of(cache->heap);
 	bonwick->percpu = (uint32_t)cache->heap->tunables[BONWICK_PERCPU];
 	if (!lay_out(bonwick))
 		return false;

@@ -27,6 +27,7 @@ static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
 	const struct sy__bonwick_cache *cache = view->cache;
+	const struct sy__bonwick_layer *layer = sy__bonwick_layer_of(cache->cache.heap); /* not the cache's, see walk.h */
 
 	if (cache->large)
 		mark_bufctls(walk, view->slab->free, cache->objects);
@@ -34,9 +35,9 @@ static void mark(struct sy__walk *walk, const void *context)
 		sy__walk_chain(walk, view->slab->free, cache->linkage, cache->objects, SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
 		if (sy__bonwick_slot_counts(cache, slot))
-			cache->layer->walk(walk, cache, slot);
-	if (cache->layer->walk_shared)
-		cache->layer->walk_shared(walk, cache);
+			layer->walk(walk, cache, slot);
+	if (cache->slots && layer->walk_shared)
+		layer->walk_shared(walk, cache);
 }
 
 /* The state of a cache's objects that are on no list. */

@@ -24,7 +24,7 @@ from typing import IO, Any
 from .errors import MISSING, USAGE, UserError
 
 BIN = Path(__file__).parent.parent / "bin"
-REPLAY, THREADS, PAIRS = "slabyard-replay", "slabyard-threads", "slabyard-pairs"
+REPLAY, THREADS, PAIRS, INSPECT = "slabyard-replay", "slabyard-threads", "slabyard-pairs", "slabyard-inspect"
 
 _children: set[subprocess.Popen[Any]] = set()
 _lock = threading.Lock()

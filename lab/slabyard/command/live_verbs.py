@@ -1,4 +1,4 @@
-"""What `top` does: it reads the kernel's caches again and again, until Ctrl-C or as often as asked.
+"""What `top` does: it reads the caches of the kernel or of a process again and again, until Ctrl-C or as often as asked.
 
 On a terminal each reading replaces the one before; elsewhere they follow each other, and JSON is one object a line. Ctrl-C is how top
 ends, so its status is 0.
@@ -14,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..base.errors import DONE
+from ..base.errors import DONE, UserError
 from ..base.table import render
 
 if TYPE_CHECKING:
@@ -29,14 +29,16 @@ def show_top(options: argparse.Namespace) -> int:
     from ..live import top
     from ..live.sites import Sampler
 
+    if options.process and options.call_sites:
+        raise UserError("--call-sites is about the kernel; who allocates in a process, slabyard inspect PID --log tells")
     on_screen = options.format == "text" and sys.stdout.isatty() and options.count != 1
     with contextlib.ExitStack() as stack:
         sampler = stack.enter_context(Sampler()) if options.call_sites else None
-        first = before = _read(sampler)
+        first = before = _read(sampler, options.process)
         with contextlib.suppress(KeyboardInterrupt):
             for _ in range(options.count or sys.maxsize):
                 time.sleep(options.interval)
-                now = _read(sampler)
+                now = _read(sampler, options.process)
                 found = top.describe(first, before, now, options.sort)
                 if options.format == "json":
                     sys.stdout.write(json.dumps(found) + "\n")
@@ -48,9 +50,11 @@ def show_top(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _read(sampler: Sampler | None) -> Reading:
+def _read(sampler: Sampler | None, process: int | None) -> Reading:
     from ..live import sites, top
 
+    if process:
+        return top.read_process(time.monotonic(), process)
     reading = top.read(time.monotonic())
     reading.live = sites.read_allocinfo()
     if sampler and reading.live is None:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
-from . import completion, diff_verb, live_verbs, recording, sample_verb, study_verb, sweep_verb, tune_verb, verbs, who_verbs
+from . import completion, diff_verb, inspect_verb, live_verbs, recording, sample_verb, study_verb, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
 from .words import add_format, add_machine, add_verb, count, cpus, duration, file, new_file, specs, thread_counts
 
@@ -22,8 +22,8 @@ exit status:
   0  done
   1  a regression was found, where asked to look for one
   2  wrong usage or input
-  3  done, but the trace is incomplete: events were lost; or a booted kernel's
-     log tells of trouble; or runs of a sweep failed
+  3  done, but the trace is incomplete: events were lost; or the core file is;
+     or a booted kernel's log tells of trouble; or runs of a sweep failed
   4  a privilege or a tool is missing; the message says which, and how to get it
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
@@ -69,8 +69,8 @@ def parser() -> Parser:
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
     for add in (
-        _record, _top, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add, sweep_verb.add,
-        study_verb.add, _threads, _run, sample_verb.add, _geometry, _layout, _kernel, completion.add,
+        _record, _top, inspect_verb.add, _import, _info, who_verbs.add_export, _replay, _compare, diff_verb.add, tune_verb.add,
+        sweep_verb.add, study_verb.add, _threads, _run, sample_verb.add, _geometry, _layout, _kernel, completion.add,
     ):  # fmt: skip
         add(parent)
     return top
@@ -97,10 +97,11 @@ def _record(parent: Any) -> None:
 
 def _top(parent: Any) -> None:
     verb = add_verb(
-        parent, "top", "the running kernel's caches, by how much they grow", live_verbs.show_top,
-        "slabyard top\n  slabyard top --call-sites\n  slabyard top --interval 1m --count 1 --format json",
-        "Needs the right to read /proc/slabinfo (root). Ctrl-C ends it.",
+        parent, "top", "the caches of the running kernel or of a process, by how much they grow", live_verbs.show_top,
+        "slabyard top\n  slabyard top --call-sites\n  slabyard top -p 4711\n  slabyard top --interval 1m --count 1 --format json",
+        "Needs the right to read /proc/slabinfo (root), or to trace the process. Ctrl-C ends it.",
     )  # fmt: skip
+    verb.add_argument("-p", dest="process", type=count(2**31 - 1), metavar="PID", help="the heaps of this process, which uses slabyard")
     verb.add_argument("--interval", type=duration, default=2.0, metavar="TIME", help="from one reading to the next (default: 2 s)")
     verb.add_argument("--count", type=count(10**9 - 1), metavar="N", help="readings (default: until Ctrl-C)")
     verb.add_argument(

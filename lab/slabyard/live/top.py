@@ -1,9 +1,9 @@
-"""The running kernel's caches, those first that have grown most since we began to look.
+"""The caches of the running kernel or of a process, those first that have grown most since we began to look.
 
 slabtop shows what is large; what is asked when memory is lost is what grows, and who makes it grow. So each cache has, beside its
 objects and its memory, how much it grew since the start and in the last interval. Memory is that of its slabs, in KiB, as slabinfo has
-them; the sum is meminfo's `Slab:`, which has large kmallocs as well. Call sites stand below the caches where there is a source for
-them (sites.py).
+them; the sum is meminfo's `Slab:`, which has large kmallocs as well, and of a process what its heaps hold. Call sites stand below the
+caches where there is a source for them (sites.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..base.files import describe_os_error
 from ..base.table import Cell, Table
 from ..trace import snapshots
 from ..trace.snapshots import SlabLine
+from . import inspect
 from .sites import Site
 
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") >> 10
@@ -31,15 +32,29 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class Cache:
+    """A cache at a time."""
+
+    object_size: int = 0
+    active_objects: int = 0
+    objects: int = 0
+    kib: int = 0  # of its slabs
+
+
+NONE = Cache()
+
+
 @dataclass
 class Reading:
     """The caches at a time, and what call sites hold (live) or allocate in a second (sampled)."""
 
     time: float
-    caches: dict[str, SlabLine]
-    slab_kib: int  # meminfo's
+    caches: dict[str, Cache]
+    slab_kib: int  # meminfo's, or what the heaps hold
     live: dict[Site, int] | None = None
     sampled: dict[Site, int] = field(default_factory=dict)
+    of: str = "Slab"
 
 
 def read(now: float, proc: Path = Path("/proc")) -> Reading:
@@ -53,13 +68,25 @@ def read(now: float, proc: Path = Path("/proc")) -> Reading:
         raise UserError("this kernel has no /proc/slabinfo (CONFIG_SLUB_DEBUG; SLOB has none)", MISSING) from None
     except OSError as error:
         raise UserError(describe_os_error(error, proc / "slabinfo")) from error
-    caches = {line.name: line for line in snapshots.parse_slabinfo(text)}
+    caches = {line.name: _of_slabinfo(line) for line in snapshots.parse_slabinfo(text)}
     return Reading(now, caches, snapshots.parse_meminfo(meminfo).get("Slab", 0))
 
 
-def kib(line: SlabLine | None) -> int:
-    """Memory of a cache's slabs; of a cache that is not there, none."""
-    return line.slabs * line.pages_per_slab * PAGE_KIB if line else 0
+def _of_slabinfo(line: SlabLine) -> Cache:
+    return Cache(line.object_size, line.active_objects, line.objects, line.slabs * line.pages_per_slab * PAGE_KIB)
+
+
+def read_process(now: float, pid: int) -> Reading:
+    """The caches of all heaps of a process together. UserError where it can't be inspected."""
+    answer = inspect.ask(str(pid))
+    caches: dict[str, Cache] = {}
+    for one in [one for heap in answer["heaps"] for one in inspect.rows_of(heap)]:
+        old = caches.get(one["name"], NONE)
+        caches[one["name"]] = Cache(
+            one["size"] or 0, old.active_objects + (one["used"] or 0), old.objects + (one["objects"] or 0), old.kib + one["bytes"] // 1024
+        )
+    held = sum(heap["held_bytes"] for heap in answer["heaps"]) // 1024
+    return Reading(now, caches, held, of=inspect.name_of(answer))
 
 
 def describe(first: Reading, before: Reading, now: Reading, sort: str) -> dict[str, Any]:
@@ -67,21 +94,22 @@ def describe(first: Reading, before: Reading, now: Reading, sort: str) -> dict[s
     seconds = now.time - before.time
     caches = []
     for name in sorted({*first.caches, *now.caches}):
-        line, old = now.caches.get(name), first.caches.get(name)
-        rate = (kib(line) - kib(before.caches.get(name))) / seconds if seconds > 0 else 0.0
+        cache, old = now.caches.get(name, NONE), first.caches.get(name, NONE)
+        rate = (cache.kib - before.caches.get(name, NONE).kib) / seconds if seconds > 0 else 0.0
         caches.append(
             {
                 "name": name,
-                "object_size": (line or old or SlabLine(name, *([0] * 11))).object_size,
-                "active_objects": line.active_objects if line else 0,
-                "objects": line.objects if line else 0,
-                "grew_objects": (line.active_objects if line else 0) - (old.active_objects if old else 0),
-                "kib": kib(line),
-                "grew_kib": kib(line) - kib(old),
+                "object_size": cache.object_size or old.object_size,
+                "active_objects": cache.active_objects,
+                "objects": cache.objects,
+                "grew_objects": cache.active_objects - old.active_objects,
+                "kib": cache.kib,
+                "grew_kib": cache.kib - old.kib,
                 "kib_per_second": rate,
             }
         )
     return {
+        "of": now.of,
         "seconds": now.time - first.time,
         "slab_kib": now.slab_kib,
         "grew_kib": now.slab_kib - first.slab_kib,
@@ -102,7 +130,7 @@ def _sites(first: Reading, now: Reading) -> list[dict[str, Any]]:
 
 def tables(found: dict[str, Any], most: int | None) -> list[Table]:
     """The figures for people; `most` rows of each table, None for all."""
-    head = f"Slab: {found['slab_kib']:,} KiB, {found['grew_kib']:+,} KiB in {found['seconds']:,.0f} s"
+    head = f"{found['of']}: {found['slab_kib']:,} KiB, {found['grew_kib']:+,} KiB in {found['seconds']:,.0f} s"
     columns = ["cache", "grew KiB", "KiB/s", "KiB", "active", "grew", "size"]
     rows: list[list[Cell]] = [
         [one["name"], one["grew_kib"], one["kib_per_second"], one["kib"], one["active_objects"], one["grew_objects"], one["object_size"]]

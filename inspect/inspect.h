@@ -1,0 +1,143 @@
+/*
+ * slabyard-inspect: what is in the heaps of another process, or of a core file.
+ *
+ * The other program's memory is brought to the same addresses in this process (image.c), from a process that is stopped meanwhile
+ * (process.c) or from a core file (core.c). Then its heaps are our own, all but their pointers to code: these are set to this program's
+ * (heaps.c), and the library's own walk, records and log tell what there is. So nothing here knows how a policy keeps its objects.
+ *
+ * All of that memory is somebody else's, and may be damaged or made up: a pointer that leads nowhere ends this program with one line.
+ * It has no rights by then that the other program did not have (privileges.c).
+ */
+#ifndef INSPECT_H
+#define INSPECT_H
+
+#include <slabyard/slabyard.h>
+
+#include "programs/fault.h"
+#include "programs/json.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- Memory of the other program ------------------------------------------------------------------------------ */
+
+struct region {
+	uintptr_t start, end;
+	uint64_t offset;  /* in the mapped file; in a core file of its contents */
+	uint64_t stored;  /* bytes in the core file; the rest is zero */
+	bool readable, writable, executable, shared;
+	const char *path; /* of the mapped file; NULL: none, or not known */
+};
+
+struct regions {
+	struct region *list; /* in order of address */
+	size_t count, room;
+};
+
+bool regions_add(struct regions *, const struct region *, struct fault *);
+const struct region *region_of(const struct regions *, uintptr_t address); /* or NULL */
+
+struct target {
+	pid_t pid;               /* 0: a core file */
+	const char *name;        /* for messages: "process 12", or the file */
+	char program[4096];      /* path of its executable, as far as it is known */
+	struct regions regions;
+	struct regions modules;  /* parts of files, for symbols */
+	int memory;              /* /proc/PID/mem, or the core file */
+	uid_t owner;
+	gid_t group;
+	bool truncated;          /* the core file lacks its end */
+	/* of a process */
+	bool stopped;            /* by us, or a debugger has stopped it */
+	bool direct;             /* process_vm_readv may be used */
+	uint64_t stopped_ns;     /* for how long we did */
+	unsigned threads;
+};
+
+/* process.c. False: see fault; *status is the exit status then. */
+bool process_open(struct target *, pid_t, int *status, struct fault *);
+bool process_stop(struct target *, struct fault *); /* false also where a debugger has it, or nobody can stop it: see target->stopped */
+void process_resume(struct target *);
+uint64_t now_ns(void);
+
+/* core.c */
+bool core_open(struct target *, const char *path, struct fault *);
+
+/* Reads memory. Returns how many bytes from there on could be read. */
+size_t target_read(const struct target *, uintptr_t address, void *to, size_t bytes);
+
+/* ---- image.c -------------------------------------------------------------------------------------------------- */
+
+#define CHUNK ((size_t)256 << 10) /* bytes that are brought at once */
+
+struct image_counts {
+	uint64_t copied, late; /* bytes brought; of these, after the process went on */
+};
+extern struct image_counts image_counts;
+
+/* Takes the addresses of the other program's writable memory. False: something of ours is there; the program is to begin again. */
+bool image_prepare(struct target *, struct fault *);
+
+/* From here on addresses that were not brought yet are, when they are touched. */
+void image_use(void);
+
+/* Notes that this memory will be needed, if it is not there or not up to date. image_fetch brings all that was noted, by several
+ * threads; at the deadline (0: there is none) it leaves the rest noted. */
+void image_want(const void *from, size_t bytes);
+void image_fetch(uint64_t deadline);
+
+/* What was brought so far comes first when all is brought anew, from image_renew on. */
+void image_note_first(void);
+void image_renew(void);
+
+/* Whether the other program has memory there. */
+bool image_has(const void *from, size_t bytes);
+
+/* ---- privileges.c --------------------------------------------------------------------------------------------- */
+
+/* Gives up all rights but those of the target's owner. False: see fault. */
+bool privileges_drop(const struct target *, struct fault *);
+
+/* ---- heaps.c -------------------------------------------------------------------------------------------------- */
+
+struct found {
+	struct sy__anchor *anchors[8]; /* one for each copy of the library */
+	unsigned anchor_count;
+	struct sy_heap *heaps[64];
+	unsigned count;
+	unsigned inside; /* threads that were inside of calls */
+};
+
+bool heaps_find(const struct target *, struct found *, struct fault *); /* the anchors */
+void heaps_list(struct found *);                   /* reads the list of heaps; may be called again */
+void heaps_want(const struct sy_heap *, bool all); /* notes the memory of a heap; not all: its bookkeeping alone */
+bool heaps_adopt(struct found *, struct fault *);  /* makes all usable */
+const struct sy__anchor *heaps_mappings(const struct found *); /* the anchor of a malloc; NULL: there is none */
+
+/* ---- What is told --------------------------------------------------------------------------------------------- */
+
+struct question {
+	const char *cache;     /* --slabs: a cache's name, or "" for all; NULL: not asked */
+	uintptr_t address;     /* --address, --slab */
+	bool whose, slab, log; /* which of them; log goes with an address or without */
+	uint64_t last;         /* of the log: so many transactions at most */
+};
+
+void summary_write(struct json *, struct sy_heap *, const struct question *);
+void whose_write(struct json *, const struct found *, const struct target *, const struct question *);
+void log_write(struct json *, const struct found *, const struct question *);
+
+/* stacks.c: names of functions take long to find, so an answer is written twice: first to nowhere, which only notes the stacks in it. */
+struct sy__debug;
+void stacks_begin(const struct target *);
+void stack_write(struct json *, const struct sy__debug *, uint32_t number);
+void stacks_look_up(void);
+
+/* times.c */
+void times_begin(const struct target *, const struct found *, uint64_t stopped_at);
+void time_write(struct json *, uint64_t time); /* as "seconds_ago" */
+
+void address_write(struct json *, const char *key, const void *address);
+
+#endif

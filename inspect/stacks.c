@@ -1,0 +1,103 @@
+/*
+ * Stacks of the other program: its files hold the names of their addresses, which addr2line reads (library/debug/symbols.c).
+ */
+#define _GNU_SOURCE
+#include "inspect.h"
+
+#include "core/debug/debug.h"
+#include "library/debug/symbols.h"
+#include "library/debug/text.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <unistd.h>
+
+#define MOST_NOTED 1024u
+
+static const struct target *target;
+static uintptr_t noted[MOST_NOTED];
+static size_t noted_count;
+static bool looked_up;
+
+/* ---- Which file ----------------------------------------------------------------------------------------------- */
+
+/* The address in the file's own terms of what stands at an offset in it. False: the file is not there, or has no such place. */
+static bool own_address(const char *path, uint64_t offset, uintptr_t *address)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ElfW(Ehdr) header;
+	ElfW(Phdr) segment;
+	bool found = false;
+
+	if (file < 0)
+		return false;
+	if (pread(file, &header, sizeof(header), 0) == sizeof(header) && !memcmp(header.e_ident, ELFMAG, SELFMAG))
+		for (unsigned i = 0; i < header.e_phnum && !found; i++) {
+			found = pread(file, &segment, sizeof(segment), (off_t)(header.e_phoff + i * sizeof(segment))) == sizeof(segment) &&
+			        segment.p_type == PT_LOAD && offset - segment.p_offset < segment.p_filesz;
+			*address = (uintptr_t)(offset - segment.p_offset + segment.p_vaddr);
+		}
+	close(file);
+	return found;
+}
+
+/* A process may see another file by that name than we do. */
+static bool locate(uintptr_t address, const char **module, uintptr_t *offset)
+{
+	const struct region *region = region_of(&target->modules, address);
+	char inside[4500];
+
+	if (!region)
+		return false;
+	*module = region->path;
+	snprintf(inside, sizeof(inside), "/proc/%ld/root%s", (long)target->pid, region->path);
+	if (target->pid && own_address(inside, address - region->start + region->offset, offset))
+		return true;
+	return own_address(region->path, address - region->start + region->offset, offset);
+}
+
+/* ---- Names ---------------------------------------------------------------------------------------------------- */
+
+void stacks_begin(const struct target *of)
+{
+	target = of;
+	sy__symbols_locate = locate;
+}
+
+void stacks_look_up(void)
+{
+	sy__symbols_look_up(noted, noted_count);
+	looked_up = true;
+}
+
+static void note(const struct sy__stack *stack)
+{
+	for (unsigned i = 0; i < stack->depth && i < SY__DEBUG_FRAMES && noted_count < MOST_NOTED; i++)
+		noted[noted_count++] = stack->frames[i];
+}
+
+static void write_frame(struct json *json, uintptr_t address)
+{
+	const char *name = sy__symbol_of(address);
+	char number[24];
+
+	snprintf(number, sizeof(number), "%#lx", (unsigned long)address);
+	json_string(json, NULL, *name == '?' ? number : name);
+}
+
+void stack_write(struct json *json, const struct sy__debug *debug, uint32_t number)
+{
+	const struct sy__stack *stack = debug->stacks && number && number <= debug->config.stacks ? &debug->stacks[number - 1] : NULL;
+	unsigned first = 0, depth = stack ? stack->depth : 0;
+
+	if (stack && !looked_up)
+		note(stack);
+	if (depth > SY__DEBUG_FRAMES)
+		depth = SY__DEBUG_FRAMES;
+	while (first + 1 < depth && sy__symbol_is_own(stack->frames[first]))
+		first++;
+	json_array(json, "stack");
+	for (unsigned i = first; i < depth; i++)
+		write_frame(json, stack->frames[i]);
+	json_array_end(json);
+}

@@ -1,0 +1,32 @@
+/*
+ * What slabyard-inspect finds in a process or core file: where the heaps of threads are, and of which build the library is that made
+ * them. It searches the writable data of the program and its libraries for the mark. See anchor.c, inspect/.
+ */
+#ifndef SY_ANCHOR_H
+#define SY_ANCHOR_H
+
+#include "core/types.h"
+
+#define SY__ANCHOR_MARK "slabyard's heaps" /* 16 bytes; no program's own text, as the anchor's address has to stand behind it */
+#define SY__ANCHOR_POLICIES 16u
+
+struct sy__anchor {
+	_Alignas(64) char mark[16];
+	const struct sy__anchor *self; /* NULL: no heap was made yet */
+	uint32_t bytes;                /* of this structure */
+	char build[60];                /* of the library: its version and a hash of its sources */
+	const struct sy_list *heaps;   /* through sy_heap.threads_link */
+	const void *slots;             /* sy__slots_table */
+	const size_t *mappings;        /* malloc's objects outside of the heap: their number, and their bytes; NULL: it has none */
+	struct {
+		char name[16];
+		const struct sy_policy *policy;
+	} policies[SY__ANCHOR_POLICIES]; /* a core file has no constants, so names stand here */
+};
+
+extern struct sy__anchor sy__anchor;
+
+/* When a heap was made. */
+void sy__anchor_drop(void);
+
+#endif
