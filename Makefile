@@ -197,6 +197,7 @@ soak: $(CMAKE_STAMP)
 	@cmake --build build/test -j $(JOBS) --target slabyard-soak slabyard-soak-malloc >>build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
 	@build/test/tests/soak/slabyard-soak $$(($(SECONDS) / 2)) $(SEED)
 	@build/test/tests/soak/slabyard-soak-malloc $$(($(SECONDS) / 2)) $(SEED)
+	@$(PYTHON) tests/soak/hours.py $(SECONDS)
 
 # The fuzzers' own build; the lab's fuzzers run in the command's environment.
 FUZZERS := fuzz_caches fuzz_pages fuzz_heap fuzz_malloc fuzz_import fuzz_texts fuzz_scratch
