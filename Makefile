@@ -11,6 +11,9 @@
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make soak      random work of many threads on heaps and on malloc, under every allocator, for SECONDS=3600 seconds; SEED=N to
 #                  begin with
+#   make fuzz      fuzzers of malloc, caches, pages and all that is parsed, each for FUZZ=20 seconds (tests/fuzz/run.py; needs clang)
+#   make faults    every system call of programs on malloc fails once; SIGKILL at POINTS=200 moments and full disks, of import,
+#                  compare, sweep and record (tests/faults/)
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
@@ -36,6 +39,8 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 SECONDS ?= 3600
 SEED ?=
+FUZZ ?= 20
+POINTS ?= 200
 INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
@@ -49,7 +54,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install install-library install-command \
-	venv soak
+	venv soak fuzz faults
 .DELETE_ON_ERROR:
 
 # Costs are counted where valgrind is there.
@@ -192,6 +197,22 @@ soak: $(CMAKE_STAMP)
 	@cmake --build build/test -j $(JOBS) --target slabyard-soak slabyard-soak-malloc >>build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
 	@build/test/tests/soak/slabyard-soak $$(($(SECONDS) / 2)) $(SEED)
 	@build/test/tests/soak/slabyard-soak-malloc $$(($(SECONDS) / 2)) $(SEED)
+	@$(PYTHON) tests/soak/hours.py $(SECONDS)
+
+# The fuzzers' own build; the lab's fuzzers run in the command's environment.
+FUZZERS := fuzz_caches fuzz_pages fuzz_heap fuzz_malloc fuzz_import fuzz_texts fuzz_scratch
+fuzz: $(VENV)/.slabyard $(VENV)/.fuzz
+	@command -v clang >/dev/null || { echo "make fuzz needs clang, which is missing (Debian: apt install clang)" >&2; exit 1; }
+	@mkdir -p build
+	@cmake -S . -B build/fuzz -DCMAKE_C_COMPILER=clang -DSLABYARD_FUZZ=ON -DSLABYARD_SANITIZE=address,undefined >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
+	@cmake --build build/fuzz -j $(JOBS) --target $(FUZZERS) >>build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
+	@$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+faults: $(VENV)/.slabyard
+	@cmake -S . -B build/test >build/faults.log 2>&1 || { cat build/faults.log; exit 1; }
+	@cmake --build build/test -j $(JOBS) --target slabyard_malloc >>build/faults.log 2>&1 || { cat build/faults.log; exit 1; }
+	@$(BIN)/python tests/faults/syscalls.py
+	@$(BIN)/python tests/faults/kills.py --points $(POINTS)
 
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
@@ -266,6 +287,10 @@ $(VENV)/.test: requirements/test.lock $(EXTRAS) $(VENV)/.made
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock $(EXTRAS:%=-r %)
 	@touch $@
 
+$(VENV)/.fuzz: requirements/fuzz.lock $(VENV)/.made
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/fuzz.lock
+	@touch $@
+
 $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 	@echo "Installing the linters"
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/lint.lock
@@ -273,7 +298,7 @@ $(VENV)/.lint: requirements/lint.lock $(VENV)/.made
 
 lock: $(VENV)/.made
 	@$(PIP) install pip-tools==7.6.2
-	@for part in build run cmake tune sweep test lint; do \
+	@for part in build run cmake tune sweep test fuzz lint; do \
 		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 			--no-header --no-annotate --strip-extras --allow-unsafe \
 			--output-file requirements/$$part.lock requirements/$$part.in || exit 1; \

@@ -81,10 +81,10 @@ void sy__walk_mark(struct sy__walk *walk, const void *object, enum sy_part_state
 /* Address of an object's link; NULL: there is none. The page allocator does not know memory of a supplier. */
 static void *const *link_of(const struct sy__walk *walk, const void *object, size_t offset)
 {
-	const char *link = (const char *)object + offset;
+	const char *link = object ? (const char *)object + offset : NULL;
 	bool supplied = walk->slab.cache && walk->slab.cache->supplier;
 
-	if (!object || (uintptr_t)link % sizeof(void *) || (!supplied && !sy__pages_find(walk->heap, link)))
+	if (!link || (uintptr_t)link % sizeof(void *) || (!supplied && !sy__pages_find(walk->heap, link)))
 		return NULL;
 	return (void *const *)(const void *)link;
 }

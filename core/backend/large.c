@@ -41,7 +41,7 @@ static uint32_t run_pages(const struct sy_page *head)
 	return SY_SLAB_STATE(const struct run, head)->pages;
 }
 
-static bool too_large(const struct sy_heap *heap, size_t size)
+bool sy__large_refuses(const struct sy_heap *heap, size_t size)
 {
 	return size > SY_PAGE_SIZE << SY_MAX_ORDER || (heap->sizing.most && size > heap->sizing.most);
 }
@@ -66,7 +66,7 @@ void *sy__large_alloc_cached(struct sy_heap *heap, struct sy__run_cache *own, si
 {
 	struct sy_page *page;
 
-	if (sy__unlikely(too_large(heap, size)))
+	if (sy__unlikely(sy__large_refuses(heap, size)))
 		return NULL;
 	page = sy__run_cache_take(heap, own, pages_kept(heap, size, sy__order_of(size)));
 	if (sy__unlikely(!page))
@@ -160,7 +160,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	struct sy_page *page;
 	uint32_t pages;
 
-	if (too_large(heap, size))
+	if (sy__large_refuses(heap, size))
 		return NULL;
 	pages = pages_kept(heap, size, order);
 	page = cached_run(heap, slot, pages, flags, node);

@@ -6,6 +6,9 @@
 
 struct sy__run_cache;
 
+/* Whether no block is large enough for a request, or the heap is not to serve it. */
+bool sy__large_refuses(const struct sy_heap *, size_t size);
+
 /* Allocates any size above 0; NULL: no memory, or the size exceeds the largest block. And frees what
  * is in the block of pages of this head, but in no slab. */
 void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);

@@ -9,6 +9,7 @@
  */
 #include "layer.h"
 
+#include "../backend/large.h"
 #include "../backend/metadata.h"
 #include "../this_slot.h"
 
@@ -268,7 +269,8 @@ static struct sy__record *take_general(struct sy_heap *heap, unsigned slot, size
 		return NULL;
 	record->checks = (uint16_t)(checks & ~(uint32_t)SY_DEBUG_STATE);
 	record->interface = SY__BY_KMALLOC;
-	if (take_guarded(debug, record, align, size))
+	/* What the heap refuses for its size has no pages of its own either. */
+	if (!sy__large_refuses(heap, size) && take_guarded(debug, record, align, size))
 		return record;
 	record->base = take_below(heap, slot, NULL, wanted, flags, node);
 	if (!record->base) {

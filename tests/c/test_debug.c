@@ -252,6 +252,7 @@ static void guarded(const struct sy_policy *policy)
 	struct sy_heap *heap = open_heap(policy, SY_DEBUG_FREES | SY_DEBUG_PAGES);
 	char *object = sy_kmalloc(heap, 0, 4096, 0, SY_ANY_NODE), *others;
 
+	CHECK(!sy_kmalloc(heap, 0, ((size_t)SY_PAGE_SIZE << SY_MAX_ORDER) + 1, SY_ZERO, SY_ANY_NODE)); /* as without pages of its own */
 	sy_kfree(heap, 0, object);
 	sy_heap_trim(heap);
 	others = mmap(object, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

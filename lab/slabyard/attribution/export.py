@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from ..base.files import whole_file, write_text
 from ..base.stacks import Stacks, folded, speedscope
+from ..base.table import harmless
 from ..trace.file import Trace, recorded_curve
 from . import pinned, usage
 from .flames import frames_of, stacks
@@ -90,6 +91,10 @@ def _pprof(trace: Trace, path: Path, window: Window, _weight: str) -> None:
 
 def _csv(trace: Trace, path: Path, window: Window, _weight: str) -> None:
     table = gather(trace, window)
+    for place, column in enumerate(table.schema):
+        if pyarrow.types.is_string(column.type):
+            texts = [harmless(text) for text in table.column(place).to_pylist()]
+            table = table.set_column(place, column, pyarrow.array(texts, column.type))
     with whole_file(path) as part:
         pyarrow.csv.write_csv(table, part)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import UserError
 from .files import to_json
+from .terminal import visible
 
 FORMATS = ("text", "json", "csv", "md")
 WIDTH = 80  # of text
@@ -85,7 +86,7 @@ def render(tables: Sequence[Table], form: str) -> str:
     """Tables as `text`, `md` or `csv`. CSV holds the plain values, its first column the title where there are several tables."""
     if form == "csv":
         return _csv(tables)
-    return "\n".join(_markdown(table) if form == "md" else _text(table) for table in tables)
+    return visible("\n".join(_markdown(table) if form == "md" else _text(table) for table in tables))
 
 
 def _markdown(table: Table) -> str:
@@ -220,8 +221,16 @@ def _csv(tables: Sequence[Table]) -> str:
             previous = table.columns
         name = table.title or table.columns[0]
         for row in table.values():
-            writer.writerow(([name] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
-    return text.getvalue()
+            writer.writerow(([name] if len(tables) > 1 else []) + ["" if cell is None else harmless(cell) for cell in row])
+    return visible(text.getvalue())
+
+
+_FORMULA = re.compile(r"[=+@\t\r-](?![\d.,]*%?$)", re.DOTALL)
+
+
+def harmless(cell: Plain) -> Plain:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one has `'` before it."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def results(found: Any, form: str, tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table] | None = None) -> str:

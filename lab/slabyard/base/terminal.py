@@ -7,6 +7,7 @@ when that is a terminal, and no colour under NO_COLOR (rich sees to that).
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -15,6 +16,15 @@ def printable(name: str) -> str:
     """A file's name, or what has such in it, on one line, as `\\n` and `\\xff` where it has what cannot be shown."""
     text = os.fsencode(name).decode(errors="backslashreplace")
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Lines of a result without what a terminal obeys: names in traces and dumps were written by others. Such characters are shown as
+    `\\x1b`."""
+    return _OBEYED.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
 
 
 def note(message: str) -> None:

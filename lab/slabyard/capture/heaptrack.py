@@ -25,6 +25,7 @@ from typing import IO
 _BEGINNING = re.compile(rb"v [0-9a-f]{1,8} [0-9a-f]{1,4}\n")
 _FIRST_ADDRESS, _ADDRESS_STEP = 1 << 32, 16
 _UNKNOWN = "unknown"
+LONGEST = 1 << 20  # bytes of a line: names of C++ functions have some thousands
 
 
 def is_heaptrack(head: bytes) -> bool:
@@ -105,6 +106,8 @@ def _lines(file: IO[bytes]) -> Iterator[str]:
     """Whole lines; decompressed streams have no lines of their own. One without an end is cut off, and does not count."""
     rest = b""
     while block := file.read(1 << 16):
+        if len(rest) > LONGEST:
+            rest = rest[:1]  # no line of heaptrack's: what is left of it is damaged
         *whole, rest = (rest + block).split(b"\n")
         for line in whole:
             yield line.decode(errors="replace")

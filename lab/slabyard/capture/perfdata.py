@@ -147,7 +147,7 @@ def read(path: Path) -> PerfData | None:
         if len(head) < _HEADER.size:
             raise cut
         _, _, attr_size, attrs, attrs_size, data, data_size, _, _, bits = _HEADER.unpack(head)
-        if not data_size or data + data_size >= size or attr_size < 80:
+        if not data_size or data + data_size >= size or not 80 <= attr_size < size or attrs + attrs_size > size:
             raise cut
         attributes = []
         for at in range(attrs, attrs + attrs_size, attr_size):
@@ -156,6 +156,8 @@ def read(path: Path) -> PerfData | None:
                 raise cut
             length = struct.unpack_from("<I", entry, 4)[0]
             ids, ids_size = _SECTION.unpack(entry[-16:])
+            if ids + ids_size > size:
+                raise cut
             attributes.append((entry[:length], os.pread(file.fileno(), ids_size, ids)))
         numbers = [number for number in range(256) if bits[number // 8] >> number % 8 & 1]
         table = os.pread(file.fileno(), 16 * len(numbers), data + data_size)

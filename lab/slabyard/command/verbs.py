@@ -20,7 +20,7 @@ from ..base import programs
 from ..base.errors import DONE, REGRESSION, UserError
 from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
-from ..base.terminal import Progress, note
+from ..base.terminal import Progress, note, visible
 from .diff_verb import Baseline, describe_dump
 from .status import completeness
 from .who_verbs import show_views, wants_views
@@ -172,7 +172,7 @@ def replay_trace(options: argparse.Namespace) -> int:
     if options.proc:
         with Workload(options.trace, machine_options(options)) as workload:
             text = workload.proc(options.allocator, options.proc)
-            _print(text + "\n")
+            _print(visible(text) + "\n")
             if options.proc == "slabinfo":
                 _note_shared_pages(options.allocator, parse_slabinfo(text))
             return completeness({str(options.trace): workload.metadata.incomplete})
@@ -212,7 +212,7 @@ def _slabinfo(options: argparse.Namespace) -> int:
         incomplete = workload.metadata.incomplete
     letter = options.sort or "o"
     if options.format == "text":
-        _print(slabtop.text(lines, letter))
+        _print(visible(slabtop.text(lines, letter)))
     else:
         _print(results(slabtop.as_json(lines, letter), options.format, lambda found: [slabtop.table(found)]))
     _note_shared_pages(options.allocator, lines)

@@ -184,7 +184,12 @@ def _bytes(value: Any, where: str) -> int:
 def _traces(names: Sequence[str], folder: Path, where: str) -> list[dict[str, str]]:
     found = []
     for name in names:
-        paths = sorted(folder.glob(name)) if any(sign in name for sign in "*?[") else [folder / name]
+        if "\0" in name:
+            raise UserError(f"{where}: traces: {name!r} is no name of a file")
+        try:
+            paths = sorted(folder.glob(name)) if any(sign in name for sign in "*?[") else [folder / name]
+        except (ValueError, NotImplementedError) as error:
+            raise UserError(f"{where}: traces: {name!r} is no pattern of files: {str(error).lower()}") from None
         if not paths:
             raise UserError(f"{where}: no trace is called {name} (in {folder.absolute()})")
         for path in paths:

@@ -209,17 +209,28 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
     Its times are medians of the repetitions with their intervals, as in a comparison; exact figures and percentiles are the first one's.
     """
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, tuple[int, int, dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.parquet")):
         for row in _rows(path, ["key", "began", "repetition", "record"]):
             if row["record"]:
-                rows.setdefault(row["key"], row)
+                rows.setdefault(row["key"], (row["repetition"], row["began"], _record(row["record"], path)))
     cells: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(rows.values(), key=lambda one: (one["repetition"], one["began"])):
-        record = json.loads(row["record"])
+    for _, _, record in sorted(rows.values(), key=lambda one: one[:2]):
         run = {name: value for name, value in record["run"].items() if not name.endswith("repetition")}
         cells.setdefault(json.dumps(run, sort_keys=True), []).append(record)
     return [_merged(one) for one in cells.values()]
+
+
+def _record(text: str, path: Path) -> dict[str, Any]:
+    """The record of a row. UserError for a text that is none."""
+    try:
+        found = json.loads(text)
+        well = all(isinstance(found[name], dict) for name in ("run", "exact", "timed"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        well = False
+    if not well:
+        raise UserError(f"{path}: holds a result record that is damaged; sweep again into another folder")
+    return found
 
 
 def _merged(repetitions: list[dict[str, Any]]) -> dict[str, Any]:

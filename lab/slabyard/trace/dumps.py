@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import re
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from ..base.errors import UserError
 from ..base.files import describe_os_error
 from .snapshots import parse_allocinfo, parse_slabinfo
 
-MOST_BYTES = 256 << 20  # of a file, uncompressed: an allocinfo has half a MiB
+MOST_BYTES = 64 << 20  # of a file, uncompressed: an allocinfo has half a MiB
 LEAST_PAGE, LARGEST_PAGE = 4096, 65536
 TITLES = {"slabinfo": "slabinfo", "slabtop": "slabtop", "oom": "the slab lines of an out-of-memory report", "allocinfo": "allocinfo"}
 
@@ -89,9 +90,11 @@ def read(path: Path) -> list[Dump]:
 
 
 def _uncompressed(content: bytes) -> bytes:
-    for magic, opened in ((b"\x1f\x8b", gzip.decompress), (b"\xfd7zXZ", lzma.decompress), (b"BZh", bz2.decompress)):
+    """No more than one byte beyond the most that a dump may have, whatever a compressed file claims."""
+    for magic, opened in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open)):
         if content.startswith(magic):
-            return opened(content)
+            with opened(io.BytesIO(content)) as file:
+                return file.read(MOST_BYTES + 1)
     return content
 
 

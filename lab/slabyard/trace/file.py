@@ -44,6 +44,8 @@ PAGE_SIZE = 4096  # of a replay
 FEW_LATE = 1000  # one event in so many: a recorder's own slips
 FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
 NO_OBJECT = 0xFFFFFFFF
+FEW_OBJECTS = 1 << 20  # numbers of objects are reused, so there are no more than rows; these are left to who makes a trace by hand
+MOST_ORDER = 30
 NO_CACHE = 0xFFFF
 
 KINDS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag", "snapshot")
@@ -347,9 +349,13 @@ class Trace:
         if not set(SCHEMA.names) <= set(self._file.schema_arrow.names):
             missing = sorted(set(SCHEMA.names) - set(self._file.schema_arrow.names))
             raise UserError(f"{path}: not a whole trace, column {missing[0]} is missing")
-        for column in SCHEMA:
+        for column in (*SCHEMA, STACK, TASK, PID, CACHE_NAME):
+            if column.name not in self._file.schema_arrow.names:
+                continue
             found = self._file.schema_arrow.field(column.name).type
-            if column.type not in (_TEXT, found) and not (column.name == "node" and found == pa.int8()):  # as older versions wrote it
+            plain = found.value_type if pa.types.is_dictionary(found) else found
+            fits = plain == pa.string() if column.type == _TEXT else found == column.type
+            if not fits and not (column.name == "node" and found == pa.int8()):  # as older versions wrote it
                 raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
 
     @property
@@ -371,7 +377,7 @@ class Trace:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The row groups in order, each as one batch of the named columns (default: all).
 
-        Raises UserError when the file turns out to be damaged, or has no such column.
+        Raises UserError when the file turns out to be damaged, says what no trace can, or has no such column.
         """
         present = self.columns
         wanted = list(present if columns is None else columns)
@@ -379,13 +385,45 @@ class Trace:
             raise UserError(f"{self.path}: has no column {unknown[0]}; it has {', '.join(present)}")
         named = CACHE_NAME.name in wanted and CACHE_NAME.name not in self._file.schema_arrow.names
         stored = [*(name for name in wanted if name != CACHE_NAME.name), *_NAMING] if named else wanted
+        since = 0
         for group in range(self._file.num_row_groups):
             try:
                 table = self._file.read_row_group(group, columns=list(dict.fromkeys(stored)))
-            except (pa.ArrowInvalid, OSError, ValueError) as error:
+                parts = table.combine_chunks().to_batches()
+                for batch in parts:
+                    refuse_texts(batch)
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
-            for batch in table.combine_chunks().to_batches():
+            for batch in parts:
+                if wrong := self._impossible(batch, since):
+                    raise UserError(f"{self.path}: damaged, {wrong}; import the capture again")
+                if "time" in batch.schema.names and batch.num_rows:
+                    since = int(batch["time"][-1].as_py())
                 yield self._with_names(batch).select(wanted) if named else batch
+
+    def _impossible(self, batch: pa.RecordBatch, since: int) -> str | None:
+        """What no import writes: who computes with rows, and keeps tables by their numbers, counts on it. `since`: the last row's time."""
+        names = batch.schema.names
+        for name in names:
+            if batch[name].null_count:
+                return f"column {name} lacks values"
+        if "time" in names:
+            times = np.concatenate([[since], batch["time"].to_numpy()])
+            if (times[1:] < times[:-1]).any():
+                return "its time goes back"
+        if "order" in names and (batch["order"].to_numpy() > MOST_ORDER).any():
+            return f"it has blocks of an order above {MOST_ORDER}"
+        if "object" not in names:
+            return None
+        objects = batch["object"].to_numpy()
+        if "kind" in names:
+            marks = codes(batch["kind"], KINDS) == SNAPSHOT
+            if (objects[marks] >= len(self.metadata.snapshots)).any():
+                return "it has a snapshot that its metadata lacks"
+            objects = objects[~marks]
+        if ((objects >= self.rows + FEW_OBJECTS) & (objects != NO_OBJECT)).any():
+            return "it numbers its objects beyond their number"
+        return None
 
     def _with_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The column cache_name for a trace that was written without."""
@@ -407,6 +445,17 @@ class Trace:
 
 
 _NAMING = ("kind", "cache", "size", "allocated")  # what cache_name is made of
+
+
+def refuse_texts(batch: pa.RecordBatch) -> None:
+    """Raises ArrowInvalid for texts that are none: Arrow takes them from a file as they are."""
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column.dictionary.validate(full=True)
+            if column.dictionary.null_count:
+                raise pa.ArrowInvalid("a text is missing")
+        elif pa.types.is_string(column.type):
+            column.validate(full=True)
 
 
 def text_column(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:

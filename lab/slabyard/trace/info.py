@@ -44,12 +44,14 @@ def describe(path: Path) -> dict[str, Any]:
 
 def slab_sums(trace: Trace) -> dict[str, int] | None:
     """`Slab:` of meminfo at the first and at the last snapshot, in KiB, and what the trace has for the latter: the former with the pages
-    that were taken and less those given back. None where there are no two such snapshots, or no pages."""
+    that were taken and less those given back. None where there are no two such snapshots, or no pages, or no row for the last one."""
     metadata = trace.metadata
     known = [parse_meminfo(one.files.get("meminfo", "")).get("Slab") for one in metadata.snapshots]
     if len(known) < 2 or known[0] is None or known[-1] is None or not metadata.has_pages:
         return None
-    held = recorded_curve(trace, with_older=True).snapshots[metadata.snapshots[-1].name]
+    held = recorded_curve(trace, with_older=True).snapshots.get(metadata.snapshots[-1].name)
+    if held is None:
+        return None
     return {"start_kib": known[0], "end_kib": known[-1], "recorded_end_kib": held * metadata.page_size >> 10}
 
 

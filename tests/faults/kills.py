@@ -1,0 +1,266 @@
+"""SIGKILL at random moments, and full disks: of an import, a comparison, a sweep and a recording.
+
+    python tests/faults/kills.py [--points N] [--disks N] [--verbs import,compare,sweep,record] [--seed N]
+
+Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be what it was
+before, or the whole new one; no process of its may be left; and now and then it runs again over what was left, and must end as the first
+time did. A sweep goes on from one kill to the next, and no run of it may be lost or done twice. With --disks, each verb writes to so many
+disks, from one that is too small for anything to one that is large enough: one line tells, and nothing is left, or the whole is there.
+
+Prints a line for each verb; the status is 1 where something did not hold, 4 where a tool is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "traces/find.parquet"
+CAPTURE = ROOT / "tests/data/linux-6.1-um-slub/hackbench/trace.txt.xz"
+COMMAND = (sys.executable, "-P", "-m", "slabyard")
+AGAIN = 10  # one kill in so many is followed by a whole run
+PATIENCE = 10  # seconds for children to end
+LONG = 120  # seconds of a run at most
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command line that writes into a folder, and what its output is once whole."""
+
+    name: str
+    words: Callable[[Path], list[str]]
+    output: Callable[[Path], str | None]  # None: there is none; raises where it is half one
+    goes_on: bool = False  # what was done stays done
+    same: bool = True  # each run writes the same
+
+
+def _trace(path: Path) -> str | None:
+    """The rows of a trace, whatever else its file tells."""
+    if not path.exists():
+        return None
+    table = pq.read_table(path)
+    return hashlib.sha256(repr([column.to_pylist()[:: max(1, len(column) // 500)] for column in table.columns]).encode()).hexdigest()
+
+
+def _comparison(folder: Path) -> str | None:
+    told = []
+    if (folder / "out.json").exists():
+        told.append(f"{len(json.loads((folder / 'out.json').read_text()))} records")
+    if (folder / "out.html").exists():
+        assert (folder / "out.html").read_text().rstrip().endswith("</html>"), "half a report"
+        told.append("report")
+    return ", ".join(told) or None
+
+
+def _sweep(folder: Path) -> str | None:
+    """The keys of its runs: each line of the journal but a last one without its end is whole, and so are the files of columns."""
+    keys: list[str] = []
+    for path in sorted((folder / "p").glob("*.parquet")):
+        columns = pq.read_table(path, columns=["key"])["key"].to_pylist()
+        assert len(columns) == len(set(columns)), "a run stands in a file twice"
+        keys += columns
+    journal = folder / "p/journal.jsonl"
+    if journal.exists():
+        lines = journal.read_bytes().split(b"\n")
+        keys += [json.loads(line)["key"] for line in lines[:-1]]
+    return ",".join(sorted(set(keys))) or None
+
+
+def verbs() -> list[Verb]:
+    def plan(folder: Path) -> list[str]:
+        text = f'repetitions = 6\n[[matrix]]\ntraces = ["{TRACE}"]\nallocators = ["slub", "yard"]\n'
+        (folder / "p.toml").write_text(text)
+        return ["sweep", str(folder / "p.toml"), "--workers", "2"]
+
+    return [
+        Verb("import", lambda folder: ["import", str(CAPTURE), "-o", str(folder / "t.parquet")], lambda folder: _trace(folder / "t.parquet")),
+        Verb(
+            "compare",
+            lambda folder: [
+                "compare", str(TRACE), "--allocators", "slub,yard", "--runs", "2", "--export-json", str(folder / "out.json"),
+                "--report", str(folder / "out.html"),
+            ],
+            _comparison,
+        ),
+        Verb("sweep", plan, _sweep, goes_on=True),
+        Verb(
+            "record", lambda folder: ["record", "-o", str(folder / "t.parquet"), "--", "ls", "/usr/bin"],
+            lambda folder: "a trace" if _trace(folder / "t.parquet") else None, same=False,
+        ),
+    ]  # fmt: skip
+
+
+def start(verb: Verb, folder: Path) -> subprocess.Popen[str]:
+    # A sweep's scratch is elsewhere: a run without room for it has failed, which is another thing than a full disk for the results.
+    environment = os.environ | ({} if verb.goes_on else {"TMPDIR": str(folder)})
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    return subprocess.Popen([*COMMAND, *verb.words(folder)], env=environment, start_new_session=True, text=True, **streams)
+
+
+def whole(verb: Verb, folder: Path) -> tuple[float, str, int]:
+    """A run to its end: seconds, what it said, its status."""
+    began = time.monotonic()
+    process = start(verb, folder)
+    said = process.communicate(timeout=LONG)[1]
+    return time.monotonic() - began, said, process.returncode
+
+
+def alive(session: int) -> list[str]:
+    """The processes of a session that still run, by their names."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, rest = path.read_text().rsplit(")", 1)
+        except OSError:
+            continue
+        fields = rest.split()
+        if int(fields[3]) == session and fields[0] not in "ZX":
+            found.append(name.partition("(")[2])
+    return found
+
+
+def killed(verb: Verb, folder: Path, after: float) -> None:
+    """Kills a run after so many seconds. AssertionError where a process stays."""
+    process = start(verb, folder)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    until = time.monotonic() + PATIENCE
+    while (left := alive(process.pid)) and time.monotonic() < until:
+        time.sleep(0.02)
+    if process.stderr:
+        process.stderr.close()
+    for name in left:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError(f"a process is left: {name}")
+
+
+def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
+    """How many kills, and what did not hold."""
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="slabyard-kills-") as place:
+        first = Path(place) / "first"
+        first.mkdir()
+        took, said, status = whole(verb, first)
+        right = verb.output(first)
+        if status or right is None:
+            return 0, [f"the whole run ends with {status}: {said.strip()}"]
+        folder = Path(place) / "killed"
+        folder.mkdir()
+        before: str | None = None
+        for number in range(points):
+            after = draw.uniform(0, 1.05 * took)
+            try:
+                killed(verb, folder, after)
+                now = verb.output(folder)
+                if verb.goes_on:
+                    assert set((before or "").split(",")) <= set((now or "").split(",")) or before is None, "runs were lost"
+                    assert set((now or right).split(",")) <= set(right.split(",")), "a run that is none of the plan"
+                elif verb.name == "compare":
+                    assert now in (None, right, "2 records", "report", f"{right.split(',')[0]}"), f"neither nothing nor all: {now}"
+                else:
+                    assert now in (None, right), "neither nothing nor all"
+                before = now
+                if number % AGAIN == AGAIN - 1:
+                    _, said, status = whole(verb, folder)
+                    assert status == 0 and verb.output(folder) == right, f"run again: status {status}, {said.strip()[-200:]}"
+                    folder = Path(place) / f"killed-{number}"
+                    folder.mkdir()
+                    before = None
+            except Exception as error:
+                wrong.append(f"{verb.name} killed after {after:.3f} of {took:.3f} s: {type(error).__name__}: {error}")
+    return points, wrong
+
+
+@contextmanager
+def disk(folder: Path, size: int) -> Iterator[bool]:
+    """A disk of so many bytes at a folder. False: this user may mount none."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True).returncode:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(verb: Verb, disks: int) -> tuple[int, list[str]]:
+    """How many disks, and what did not hold."""
+    wrong: list[str] = []
+    served = 0
+    with tempfile.TemporaryDirectory(prefix="slabyard-disks-") as place:
+        folder = Path(place)
+        (folder / "whole").mkdir()
+        whole(verb, folder / "whole")
+        right = verb.output(folder / "whole")
+        needed = sum(path.stat().st_size for path in (folder / "whole").rglob("*") if path.is_file())
+        small = folder / "small"
+        small.mkdir()
+        for number in range(disks):
+            size = max(PAGE, (number + 1) * 4 * needed // disks // PAGE * PAGE)
+            with disk(small, size) as mounted:
+                if not mounted:
+                    return served, [*wrong, "no right to mount a disk"]
+                served += 1
+                try:
+                    _, said, status = whole(verb, small)
+                except OSError as error:  # its plan does not fit
+                    if verb.goes_on:
+                        continue
+                    raise AssertionError(f"{error}") from error
+                now = verb.output(small)
+                lines = [line for line in said.splitlines() if line.startswith("slabyard: ")]
+                half = [path.name for path in small.rglob("*") if path.name.endswith(".part")]
+                if status == 0 and now != right:
+                    wrong.append(f"{verb.name} on {size:,} bytes: status 0, and not the whole output")
+                if status and not (lines and "no space left" in lines[-1].lower()):
+                    wrong.append(f"{verb.name} on {size:,} bytes: status {status}, {said.strip()[-200:]!r}")
+                if half or "Traceback" in said:
+                    wrong.append(f"{verb.name} on {size:,} bytes: left {half}, said {said.strip()[-200:]!r}")
+    return served, wrong
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--disks", type=int, default=50)
+    parser.add_argument("--verbs", default="import,compare,sweep,record")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(words)
+    chosen = [verb for verb in verbs() if verb.name in options.verbs.split(",")]
+    draw = random.Random(options.seed)
+    held = True
+    for verb in chosen:
+        if options.points:
+            done, wrong = kill(verb, options.points, draw)
+            print(f"{verb.name}: killed {done} times, {len(wrong)} times something did not hold", flush=True)
+            held = held and not wrong
+            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
+        if options.disks and verb.name != "record":
+            done, wrong = fill(verb, options.disks)
+            print(f"{verb.name}: {done} full disks, {len(wrong)} times something did not hold", flush=True)
+            held = held and not wrong
+            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

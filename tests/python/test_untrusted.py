@@ -1,0 +1,69 @@
+"""Traces, dumps and captures from elsewhere: their names reach no terminal, page or spreadsheet as commands, their sizes no memory."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from handmade import Builder, cache
+from slabyard.base.table import Table, harmless, render
+from slabyard.base.terminal import visible
+from slabyard.capture import heaptrack
+from slabyard.command import cli
+from slabyard.trace import dumps
+
+NAMES = ["<script>alert(1)</script>", "\x1b]0;title\x07", '=HYPERLINK("http://x","y")', "../../x", "a\nb",
+         "n" * 5000, "+1+1", "@SUM(A1)", "\u202ex"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Builder()
+    made.metadata.caches = [cache(name, 64 + 8 * number) for number, name in enumerate(NAMES)]
+    made.metadata.kernel, made.metadata.command, made.metadata.partial = NAMES[1], NAMES[:3], [NAMES[1]]
+    for number, name in enumerate(NAMES):
+        made.cache_alloc(number, number, call_site=name)
+    return made.write(tmp_path_factory.mktemp("hostile") / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["info"], ["info", "--caches", "--call-sites"], ["info", "--format", "csv"], ["info", "--caches", "--format", "csv"],
+     ["info", "--format", "md"], ["info", "--format", "json"], ["replay", "--allocator", "slub", "--proc", "slabinfo"],
+     ["replay", "--allocator", "slub", "--slabinfo"]],
+)  # fmt: skip
+def test_nothing_that_a_terminal_obeys(hostile: Path, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([words[0], str(hostile), *words[1:]]) == 3
+    told = "".join(capfd.readouterr())
+    assert told and not any(sign in told for sign in ("\x1b", "\x07", "\u202e")) and "a bug" not in told
+
+
+def test_no_cell_is_a_formula(hostile: Path, tmp_path: Path) -> None:
+    rows = list(csv.reader(io.StringIO(render([Table("", ["cache", "count"], [[name, -1] for name in NAMES])], "csv"))))
+    assert [row[0][0] for row in rows if row[0].startswith(("=", "+", "@", "'"))] == ["'"] * 3 and rows[1][1] == "-1"
+    assert [harmless(cell) for cell in ("-", "-1.5", "+3%", -2, None)] == ["-", "-1.5", "+3%", -2, None]
+    assert cli.main(["export", str(hostile), "--format", "csv", "-o", str(tmp_path / "t.csv")]) in (0, 3)
+    assert not any(cell[:1] in ("=", "+", "@") for row in csv.reader((tmp_path / "t.csv").open()) for cell in row)
+
+
+def test_a_page_has_names_as_text(hostile: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    assert cli.main(["compare", str(hostile), "--allocators", "slub", "--runs", "1", "--report", str(report)]) == 3
+    assert "<script>alert" not in report.read_text() and sorted(path.name for path in tmp_path.iterdir()) == ["r.html"]
+
+
+def test_lines_of_a_result_stay_lines() -> None:
+    assert visible("a\tb\n\x1b[31m\r") == "a\tb\n\\x1b[31m\\r"
+
+
+def test_a_dump_that_grows_without_end_is_none(tmp_path: Path) -> None:
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"a" * (dumps.MOST_BYTES + 2), 1))
+    assert dumps.read(tmp_path / "bomb.gz") == []
+
+
+def test_a_line_without_an_end_takes_no_memory() -> None:
+    text = heaptrack.Text(io.BytesIO(b"v 10400 3\n" + b"s" * (8 * heaptrack.LONGEST)))
+    assert text.read(1 << 16) == b""
