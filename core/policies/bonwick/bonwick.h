@@ -128,7 +128,6 @@ struct sy__bonwick_cache {
 	bool large;         /* buffers have bufctls of their own, found by hash */
 	uint8_t order;      /* of a slab */
 	uint32_t objects;   /* in a slab */
-	uint64_t divider;   /* of the size, see sy__divider */
 	uint32_t linkage;   /* bytes from a free buffer's start to its link, at its end */
 	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
 	const struct sy__bonwick_layer *layer; /* in front of the slabs */
@@ -144,6 +143,7 @@ struct sy__bonwick_cache {
 	uint32_t next_colour;
 	struct sy_list *freelist; /* link of the first slab with a free buffer; the list itself: there is none */
 	struct sy_list slabs;     /* empty (no free buffer), partial, complete (all free), in this order */
+	uint64_t divider;         /* of the size, see sy__divider; never changes */
 	uint64_t slab_count, complete; /* in slabs; of these, complete */
 	uint64_t waiting;         /* slabs in their grace period */
 	uint64_t allocated;       /* buffers that left the slabs */
@@ -151,6 +151,7 @@ struct sy__bonwick_cache {
 	struct sy__bonwick_hash hash;
 	uint64_t seen; /* scratch of check */
 };
+_Static_assert(sizeof(struct sy__bonwick_cache) <= 512, "the metadata allocator rounds to a power of two");
 
 struct sy__bonwick_heap {
 	struct sy_heap heap;
