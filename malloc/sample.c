@@ -35,7 +35,7 @@
 #define MOST_LIVE 1000u
 #define MOST_SIZE ((size_t)64 << 10) /* bytes of a sampled object */
 #define RESERVE ((size_t)64 << 20)   /* bytes of addresses: records, stacks, and objects where no mapping can be had */
-#define SPEC "yard:debug=FZUG,audit=4096,quarantine=12M" /* a freed object of one page counts three, so about a thousand */
+#define CHECKS "%s:debug=FZUG,audit=4096,quarantine=12M" /* of the default policy. A freed object of one page counts three, so about a thousand */
 
 EXPORT unsigned slabyard_sample_rate; /* 0: none */
 
@@ -81,10 +81,12 @@ static struct sy_heap *samples(void)
 {
 	const struct sy_heap_options options = { .reserve = RESERVE, .sizing = { .align = ALIGNMENT } };
 	struct sy_heap *heap = __atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE);
+	char spec[80];
 
 	if (sy__likely(heap) || __atomic_exchange_n(&sampling.opening, true, __ATOMIC_RELAXED))
 		return heap;
-	heap = sy_heap_open(SPEC, &options, NULL);
+	snprintf(spec, sizeof(spec), CHECKS, sy_policies[0]->name);
+	heap = sy_heap_open(spec, &options, NULL);
 	if (heap)
 		sy__debugging_watch_faults(heap);
 	__atomic_store_n(&sy__sampled, heap, __ATOMIC_RELEASE);

@@ -33,7 +33,9 @@ ERRORS = {
     "brk": ("ENOMEM",),
 }  # fmt: skip
 SECONDS = 20
-LOADERS = re.compile(r"error while loading shared libraries|cannot be preloaded|cannot create capability list|cannot allocate (memory|TLS data)")
+LOADERS = re.compile(
+    r"error while loading shared libraries|cannot be preloaded|cannot create capability list|cannot allocate (memory|TLS data)"
+)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,10 @@ def main(words: list[str]) -> int:
     for point, text in wrong:
         print(f"{point}: {text}")
     counts = Counter(point.call for point in chosen)
-    print(f"{len(chosen):,} failing system calls, {len(wrong)} wrong: " + ", ".join(f"{call} {count:,}" for call, count in counts.most_common()))
+    print(
+        f"{len(chosen):,} failing system calls, {len(wrong)} wrong: "
+        + ", ".join(f"{call} {count:,}" for call, count in counts.most_common())
+    )
     return 1 if wrong else 0
 
 

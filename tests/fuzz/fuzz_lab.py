@@ -72,7 +72,9 @@ def file_of(data: bytes, name: str = "input") -> Path:
 def trace_bytes(data: bytes) -> None:
     """A Parquet file, any of whose bytes are other ones."""
     path = file_of(data, "t.parquet")
-    one_of(data, ("info", path), ("info", path, "--caches", "--call-sites"), ("export", path, "--format", "folded", "-o", FOLDER / "out.txt"))
+    one_of(
+        data, ("info", path), ("info", path, "--caches", "--call-sites"), ("export", path, "--format", "folded", "-o", FOLDER / "out.txt")
+    )
 
 
 def trace_metadata(data: bytes) -> None:
@@ -80,10 +82,23 @@ def trace_metadata(data: bytes) -> None:
     table = trace.made_rows({"time": np.arange(4), "kind": pa.array(["kmalloc", "kfree", "snapshot", "mm_page_alloc"])}, 4)
     path = FOLDER / "m.parquet"
     pq.write_table(table.replace_schema_metadata({trace.METADATA_KEY: data}), path)
-    one_of(data, ("info", path), ("info", path, "--caches", "--from", "start", "--to", "end"), ("info", path, "--pinned"), ("diff", path, path))
+    one_of(
+        data, ("info", path), ("info", path, "--caches", "--from", "start", "--to", "end"), ("info", path, "--pinned"), ("diff", path, path)
+    )
 
 
-_TYPES = (pa.int8(), pa.int64(), pa.uint8(), pa.uint64(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.list_(pa.int64()), pa.null())
+_TYPES = (
+    pa.int8(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint64(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.bool_(),
+    pa.list_(pa.int64()),
+    pa.null(),
+)
 
 
 def trace_columns(data: bytes) -> None:
@@ -231,7 +246,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 def _trace() -> Path:
     path = FOLDER / "seed.parquet"
     if not path.exists():
-        metadata = trace.Metadata(caches=[trace.Cache("dentry", 192, allocs=2)], span_seconds=1e-5, rows=6, events={"kmalloc": 3, "kfree": 1})
+        metadata = trace.Metadata(
+            caches=[trace.Cache("dentry", 192, allocs=2)], span_seconds=1e-5, rows=6, events={"kmalloc": 3, "kfree": 1}
+        )
         metadata.snapshots = [trace.Snapshot("start", 0, {"meminfo": "Slab: 10 kB"}), trace.Snapshot("end", 9, {"meminfo": "Slab: 12 kB"})]
         kinds = ["kmalloc", "kmem_cache_alloc", "mm_page_alloc", "kfree", "kmem_cache_free", "snapshot"]
         made = trace.made_rows({"time": np.arange(6), "kind": pa.array(kinds), "cache": pa.array([65535, 0, 65535, 65535, 0, 65535])}, 6)
@@ -258,7 +275,9 @@ def seeds(target: str) -> dict[str, bytes]:
     if target in ("dump", "kernel_files"):
         return {path.name: path.read_bytes()[:2000] for path in (data / "linux-6.1-um-slub/hackbench").glob("*.before")}
     if target == "sweep_plan":
-        return {"plan": b'repetitions = 2\n[[matrix]]\ntraces = ["*.parquet"]\nallocators = ["slub"]\nvary = { slub = "max_order=0..3" }\ncpus = [1, 2]\n'}
+        return {
+            "plan": b'repetitions = 2\n[[matrix]]\ntraces = ["*.parquet"]\nallocators = ["slub"]\nvary = { slub = "max_order=0..3" }\ncpus = [1, 2]\n'
+        }
     if target == "heaptrack_text":
         return {"text": b"v 10400 3\ns 4 main\ni 7f0000 0 1 0 0\nt 1 0\na 20 1\n+ 0\nc 4\n+ 11c00 1 55d0c0ffee0\n- 0\n- 55d0c0ffee0\n"}
     if target == "condition":
