@@ -45,7 +45,7 @@ enum sy__harden {
 
 /* The tunable of a policy that can be hardened: words of enum sy__harden joined by +. */
 #define SY__HARDEN_WORDS { "off", "links", "zero", "random", "apart", "quarantine", "all" }
-#if UINTPTR_MAX > UINT32_MAX
+#if __SIZEOF_POINTER__ > 4
 #define SY__HARDEN_MOST SY__HARDEN_ALL
 #define SY__HARDENED(policy) (&(policy))
 #else

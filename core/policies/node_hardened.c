@@ -1,6 +1,6 @@
 /* What yard and SLUB have in common, compiled for hardened heaps: see links.h. */
 #include "hardened.h"
 
-#if UINTPTR_MAX > UINT32_MAX
+#if __SIZEOF_POINTER__ > 4
 #include "node.c"
 #endif

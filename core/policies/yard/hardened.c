@@ -1,7 +1,7 @@
 /* yard, compiled for hardened heaps: see ../links.h. */
 #include "../hardened.h"
 
-#if UINTPTR_MAX > UINT32_MAX
+#if __SIZEOF_POINTER__ > 4
 #include "geometry.c" /* first: tables of yard.c have names that its parameters have too */
 
 #include "yard.c"
