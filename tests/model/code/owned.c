@@ -441,7 +441,7 @@ int main(int argc, char **argv)
 		/* What others gave back is taken by a store; a slot takes a slab that it has filled back by one; one pushes by one. */
 		{ "taken_by_store", "hand over", "", "more_of_active", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "taken_back_by_store", "two slabs", "", "take_back", NULL, SWAPS, 0, BY_STORE, 0 },
-		{ "pushed_by_store", "pushes", "", "push", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "pushed_by_store", "pushes", "", "push_row", NULL, SWAPS, 0, BY_STORE, 0 },
 		/* A slab that was taken back has no mark of its owner. */
 		{ "taken_back_unmarked", "two slabs", "", "take_back", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		/* A slab leaves the slot's list, and the next one still links to it. */
@@ -452,9 +452,9 @@ int main(int argc, char **argv)
 		{ "emptied_early", "two slabs", "", "sy__yard_put_own", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
 		{ "ended_early", "end, one left", "", "give_up", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
 		/* A push is tried again with the old link; likewise what a slot gives up. */
-		{ "stale_link", "pushes", "", "push", "push", STORES, 0, STALE, 0 },
-		{ "stale_link_moving", "pushes, full", "", "push_moving", "push_moving", STORES, 0, STALE, 0 },
-		{ "stale_join", "end, one left", "", "give_up", "give_up", STORES, 0, STALE, 0 },
+		{ "stale_link", "pushes", "", "push_row", "sy__link_set", STORES, 0, STALE, 0 },
+		{ "stale_link_moving", "pushes, full", "", "push_moving", "sy__link_set", STORES, 0, STALE, 0 },
+		{ "stale_join", "end, one left", "", "give_up", "sy__link_set", STORES, 0, STALE, 0 },
 		/* A slot's end leaves the mark, or forgets what the slab's local list has, or what the slot has freed of others'. */
 		{ "drain_keeps_mark", "claim", "", "give_up", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		{ "drain_forgets", "end", "", "give_up", "give_up", LOADS, 0, READS, 0 },
@@ -465,13 +465,13 @@ int main(int argc, char **argv)
 		{ "owned_unlocked", "node", "", "take_partial", NULL, LOCKS, 0, NOT_DONE, 0 },
 		{ "owned_by_store", "own again", "", "own_partial", NULL, SWAPS, 0, BY_STORE, 0 },
 		/* What goes home of a slab counts as fewer than it is, or leads on to what is of another one. */
-		{ "row_as_fewer", "end, one left", "", "push", "sy__swap64", SWAPS, 0, WRITES_MORE, UINT64_C(1) << 32 },
-		{ "row_leads_on", "rows", "", "push", "push", STORES, 0, NOT_DONE, 0 },
+		{ "row_as_fewer", "end, one left", "", "push_row", "sy__swap64", SWAPS, 0, WRITES_MORE, UINT64_C(1) << 32 },
+		{ "row_leads_on", "rows", "", "push_row", "sy__link_set", STORES, 0, NOT_DONE, 0 },
 		/* What goes home to a slab that is the slot's own by now forgets what is there already, or is not counted. */
-		{ "own_row_forgets", "own again", "", "sy__yard_put_own", "sy__yard_put_own", STORES, 1, NOT_DONE, 0 },
-		{ "own_row_uncounted", "own again", "", "sy__yard_put_own", "sy__yard_put_own", STORES, 3, NOT_DONE, 0 },
+		{ "own_row_forgets", "own again", "", "sy__yard_put_own", "sy__link_set", STORES, 1, NOT_DONE, 0 },
+		{ "own_row_uncounted", "own again", "", "sy__yard_put_own", "sy__yard_put_own", STORES, 2, NOT_DONE, 0 },
 		/* A trim puts a list back in front of what was free before. */
-		{ "trim_stale", "trim", "", "put_back", "put_back", STORES, 0, STALE, 0 },
+		{ "trim_stale", "trim", "", "put_back", "sy__link_set", STORES, 0, STALE, 0 },
 		{ .name = NULL },
 	};
 
