@@ -21,7 +21,7 @@ from ..base.errors import UserError
 MOST_VALUES = 10000  # of one tunable
 LADDER = (1, 4, 16, 64)
 ORDERS = range(4)
-WITHOUT_EFFECT = ("log_every",)  # on any figure
+NOT_VARIED = ("log_every", "harden")  # without effect on any figure; and chosen for other reasons than figures
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def parse(allocator: str, vary: Sequence[str], policies: Sequence[dict[str, Any]
     if texts:
         axes = [Axis(key, _values(tunables[key], values)) for key, values in texts.items()]
     else:
-        axes = [Axis(key, _usual(one)) for key, one in tunables.items() if key not in (*set_, *WITHOUT_EFFECT)]
+        axes = [Axis(key, _usual(one)) for key, one in tunables.items() if key not in (*set_, *NOT_VARIED)]
     if not axes:
         raise UserError(f"{allocator} sets every tunable there is, so nothing is left to vary")
     return Space(allocator, tuple(axes))

@@ -1,6 +1,6 @@
 """slabyard-inspect finds the heaps and caches of a program that is linked with the library. Run by ctest.
 
-test_inspect.py INSPECT PROGRAM SPEC
+test_heaps.py INSPECT PROGRAM SPEC
 """
 
 from __future__ import annotations
