@@ -60,14 +60,21 @@ static void pass_on(int signal, siginfo_t *information, void *registers)
 		sigaction(signal, before, NULL);
 }
 
+/* An address that an object has had, and that went back, may be what the program's own handler waits for. */
+static bool is_told(int signal, const void *address, struct sy__finding *finding)
+{
+	if (!sy__debug_find_fault(watched, address, finding))
+		return debugged && sy__debug_find_damage(debugged, finding);
+	return finding->record.state != SY__RECORD_GONE || former[signal == SIGBUS].sa_handler == SIG_DFL;
+}
+
 static void fault(int signal, siginfo_t *information, void *registers)
 {
 	static bool again; /* the search for the damage has met it */
 	struct sy__finding finding;
 
 	if (!__atomic_exchange_n(&again, true, __ATOMIC_RELAXED)) {
-		if (sy__debug_find_fault(watched, information->si_addr, &finding) ||
-		    (debugged && sy__debug_find_damage(debugged, &finding)))
+		if (is_told(signal, information->si_addr, &finding))
 			watched->debug->hooks->report(watched, &finding);
 		__atomic_store_n(&again, false, __ATOMIC_RELAXED);
 	}

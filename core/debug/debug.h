@@ -167,7 +167,8 @@ uint32_t sy__debug_checks(const struct sy_heap *, const struct sy_cache_config *
 /* Makes a cache with checks of what a client wants, before the policy below sees it. */
 void sy__debug_cache(struct sy_cache *, uint32_t checks);
 
-/* Whether an object with this address has a record, which guarded ones have outside of the heap's pages. */
+/* Whether an object with this address has a record, which guarded ones have outside of the heap's pages. Records of those that are gone
+ * do not count: their memory may be another object's, which has none. */
 bool sy__debug_knows(struct sy_heap *, const void *object);
 
 /* Gives the policy below what is quarantined, of one cache or (NULL) of all. Outside of calls. */

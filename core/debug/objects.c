@@ -394,11 +394,13 @@ void sy__debug_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 bool sy__debug_knows(struct sy_heap *heap, const void *object)
 {
 	struct sy__debug *debug = heap->debug;
+	const struct sy__record *record;
 	unsigned slot;
 	bool entered = sy__debug_enter(heap, &slot), known;
 
 	sy__lock(&debug->lock);
-	known = sy__record_of(debug, object) != NULL;
+	record = sy__record_of(debug, object);
+	known = record && record->state != SY__RECORD_GONE;
 	sy__unlock(&debug->lock);
 	sy__debug_leave(entered);
 	return known;

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define COUNT 64u
+
 static struct {
 	unsigned count;
 	struct sy__finding last;
@@ -42,11 +44,18 @@ static uint64_t thread(void)
 	return 7;
 }
 
+static uint32_t checks_of_caches(const char *text, const char *name)
+{
+	(void)text;
+	return strncmp(name, "kmalloc-", 8) ? SY_DEBUG_FREES : 0;
+}
+
 static const struct sy__debug_hooks hooks = { no_stack, thread, report, all_checks };
+static const struct sy__debug_hooks for_caches = { no_stack, thread, report, checks_of_caches };
 
 static struct sy_pages *pages;
 
-static struct sy_heap *open_heap(const struct sy_policy *policy, uint32_t checks)
+static struct sy_heap *open_with(const struct sy_policy *policy, uint32_t checks, const struct sy__debug_hooks *by)
 {
 	static const struct sy_pages_config wanted = { .zone_count = 1, .zones = { { .name = "Normal", .pages = 16384 } }, .slots = 2,
 		                                       .pageblock_order = 9 };
@@ -56,11 +65,16 @@ static struct sy_heap *open_heap(const struct sy_policy *policy, uint32_t checks
 	pages = sy_pages_create(&wanted);
 	sy_heap_defaults(policy, &config);
 	config.slots = 2;
-	config.debug = (struct sy_debug_config){ .checks = checks, .quarantine = 65536, .ring = 1024, .stacks = 512, .hooks = &hooks };
+	config.debug = (struct sy_debug_config){ .checks = checks, .quarantine = 65536, .ring = 1024, .stacks = 512, .hooks = by };
 	heap = sy_heap_create(pages, &config);
 	CHECK(heap);
 	reports.count = 0;
 	return heap;
+}
+
+static struct sy_heap *open_heap(const struct sy_policy *policy, uint32_t checks)
+{
+	return open_with(policy, checks, &hooks);
 }
 
 static void close_heap(struct sy_heap *heap)
@@ -263,6 +277,29 @@ static void guarded(const struct sy_policy *policy)
 	munmap(others, 4096);
 }
 
+/* Memory of a cache with checks is used again by objects without: what was freed there once says nothing of them. */
+static void used_again(const struct sy_policy *policy)
+{
+	struct sy_heap *heap = open_with(policy, SY_DEBUG_FREES, &for_caches);
+	struct sy_cache *cache = sy_cache_create(heap, &(struct sy_cache_config){ .name = "checked", .size = 1000 });
+	void *objects[COUNT];
+
+	for (unsigned i = 0; i < COUNT; i++)
+		CHECK(objects[i] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE));
+	for (unsigned i = 0; i < COUNT; i++)
+		sy_cache_free(cache, 0, objects[i]);
+	sy_cache_shrink(cache);
+	for (unsigned i = 0; i < COUNT; i++)
+		CHECK(objects[i] = sy_kmalloc(heap, 0, 2000, 0, SY_ANY_NODE));
+	for (unsigned i = 0; i < COUNT; i++) {
+		CHECK(sy_usable_size(heap, objects[i]) >= 2000);
+		sy_kfree(heap, 0, objects[i]);
+	}
+	CHECK_EQUAL(reports.count, 0);
+	CHECK(sy_cache_destroy(cache, NULL));
+	close_heap(heap);
+}
+
 int main(void)
 {
 	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
@@ -274,6 +311,7 @@ int main(void)
 		right(*policy, SY_DEBUG_ALL | SY_DEBUG_PAGES);
 		one_cache(*policy);
 		guarded(*policy);
+		used_again(*policy);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
  *
  *   sampled count N     allocates N objects and prints how many were sampled
  *   sampled wait        the same again and again, printing a line each, until standard input ends
+ *   sampled reuse       has mappings where sampled objects were
  *   sampled BUG         makes that mistake with each object, until one was sampled; prints what it is about
  */
 #include <malloc.h>
@@ -49,6 +50,24 @@ static void wait_for_switch(void)
 	} while (read(STDIN_FILENO, &byte, 1) == 1);
 }
 
+/* All objects are sampled. The first ones' addresses have gone back when the mappings come. */
+static void reuse(void)
+{
+	for (unsigned round = 0; round < 4; round++) {
+		for (unsigned i = 0; i < 990; i++)
+			kept[i] = malloc(100);
+		for (unsigned i = 0; i < 990; i++)
+			free(kept[i]);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		kept[i] = malloc(((size_t)5 << 20) + i * 4096);
+		memset(kept[i], 1, 100);
+	}
+	for (unsigned i = 0; i < 40; i++)
+		free(kept[i]);
+	puts("ok");
+}
+
 static void resize(char *object)
 {
 	object = realloc(object, 100);
@@ -86,6 +105,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "wait")) {
 		wait_for_switch();
+		return 0;
+	}
+	if (!strcmp(argv[1], "reuse")) {
+		reuse();
 		return 0;
 	}
 	for (;;) {

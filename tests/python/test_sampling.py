@@ -61,6 +61,12 @@ def test_sampled_objects_can_be_resized(program: str, policy: str) -> None:
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
+@pytest.mark.parametrize("policy", ["yard", "slob"])
+def test_mappings_may_be_where_sampled_objects_were(program: str, policy: str) -> None:
+    done = _run([program, "reuse"], policy, "1")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
 def test_every_allocation(program: str) -> None:
     """The most that are sampled at once, and no more, where all could be."""
     done = _run([program, "count", "5000"], "yard", "1")
