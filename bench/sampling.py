@@ -2,8 +2,8 @@
 
     python bench/sampling.py LIBRARY          libslabyard-malloc.so; writes the table
 
-The kernel's work for a sampled object, mapping its pages and unmapping them, is not counted. It is told apart: the time of a sample in
-a program that does nothing else.
+The kernel's work for a sampled object, mapping its pages and unmapping them, is not counted. So a sample's time is told apart, and the
+memory that so many take, both of small programs all of whose allocations are sampled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from slabyard.base.errors import UserError
@@ -36,6 +35,7 @@ QUERY = (
 )
 SOURCE = "#include <stdio.h>\n#include <stdlib.h>\n#include <pthread.h>\nint f(int n) { return n * n; }\n"
 SAMPLES = 20000
+LIVE = 900
 
 
 def programs(folder: Path) -> dict[str, list[str]]:
@@ -62,14 +62,38 @@ def instructions(argv: list[str], library: str, rate: str, folder: Path) -> int:
     return int(found[1])
 
 
+def build(folder: Path, body: str) -> Path:
+    """A program that runs these statements."""
+    source, program = folder / "program.c", folder / "program"
+    source.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void)\n{{\n{body}\n}}\n")
+    subprocess.run(["gcc", "-O0", str(source), "-o", str(program)], check=True)
+    return program
+
+
 def microseconds(library: str, folder: Path) -> float:
-    """Of one sample: all allocations of a loop are sampled, and freed. Processor time, the kernel's too."""
-    (folder / "loop.c").write_text(f"#include <stdlib.h>\nint main(void) {{ for (int i = 0; i < {SAMPLES}; i++) free(malloc(100)); }}\n")
-    subprocess.run(["gcc", "-O0", str(folder / "loop.c"), "-o", str(folder / "loop")], check=True)
+    """Of one sample, from its allocation to its free. Processor time, the kernel's too."""
+    program = build(folder, f"for (int i = 0; i < {SAMPLES}; i++) free(malloc(100));")
     before = os.times()
-    subprocess.run([folder / "loop"], env={**os.environ, "LD_PRELOAD": library, "SLABYARD_SAMPLE": "1"}, check=True)
+    subprocess.run([program], env={**os.environ, "LD_PRELOAD": library, "SLABYARD_SAMPLE": "1"}, check=True)
     after = os.times()
     return (after.children_user + after.children_system - before.children_user - before.children_system) / SAMPLES * 1e6
+
+
+def mebibytes(library: str, folder: Path) -> float:
+    """That LIVE objects of 100 bytes take more when they are sampled, after many were freed."""
+    program = build(folder, f"""
+        char *kept[{LIVE}], line[256];
+        for (int round = 0; round < 30; round++) {{
+            for (int i = 0; i < {LIVE}; i++) memset(kept[i] = malloc(100), 1, 100);
+            for (int i = 0; i < {LIVE} && round < 29; i++) free(kept[i]);
+        }}
+        FILE *status = fopen("/proc/self/status", "r");
+        while (fgets(line, sizeof(line), status)) if (!strncmp(line, "RssAnon", 7)) puts(line + 8);""")  # fmt: skip
+    held = {}
+    for rate in ("off", "1"):
+        environment = {**os.environ, "LD_PRELOAD": library, "SLABYARD_SAMPLE": rate}
+        held[rate] = int(subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout.split()[0])
+    return (held["1"] - held["off"]) / 1024
 
 
 def main() -> int:
@@ -83,7 +107,7 @@ def main() -> int:
             for rate in RATES:
                 rows[-1].append(f"{instructions(argv, library, rate, folder) / off - 1:+.2%}")
             print(*rows[-1], sep="\t", flush=True)
-        print(f"a sample takes {microseconds(library, folder):.0f} µs of processor time ({time.strftime('%Y-%m-%d')})")
+        print(f"a sample takes {microseconds(library, folder):.0f} µs; {LIVE} live ones {mebibytes(library, folder):.1f} MiB")
     table = document(("program", "instructions", "one in 100,000", "one in 10,000", "one in 1,000"), rows)
     write_text(DOCUMENT, between(DOCUMENT.read_text(), BEGIN, END, f"\n{table}\n"))
     return 0

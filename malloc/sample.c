@@ -9,9 +9,9 @@
  * slabyard_sample_rate is N. Whoever writes it, the program or another process, switches sampling on and off: the heap's slow calls look
  * at it now and then. The intervals are random, N in the mean, so that no pattern of the program escapes.
  *
- * Windows. Counting takes a tenth of a hot pair's time. With a rate from WINDOWED on, malloc counts only in one of WINDOWS windows of
- * time, at random, and samples so many times as many there. Slow calls begin windows and end them. A program that makes none goes
- * on counting, or not, and is sampled as before.
+ * Windows. Counting adds 12 instructions to the 19 of a hot malloc. With a rate from WINDOWED on, malloc counts only in one of WINDOWS windows of
+ * time, at random, and samples so many times as many there. Slow calls begin windows and end them; no window is ended, and none begun,
+ * by a program that makes none.
  *
  * At most MOST_LIVE objects are sampled at once. Freed ones can't be touched while they are in the quarantine, which has about as many.
  */
