@@ -53,7 +53,7 @@ enum sy__harden {
 #define SY__HARDENED(policy) NULL
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
-	"harden", 0, 0, SY__HARDEN_MOST, words,                                                                    \
+	"harden", 0, 0, SY__HARDEN_MOST, words, SY__HARDEN_MOST > 0,                                              \
 		"what stops attacks, joined by +; any word includes links"
 
 #ifdef SY_HARDENED

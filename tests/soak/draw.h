@@ -29,7 +29,7 @@ static inline void add_tunable(char *spec, const struct sy_tunable *tunable, cha
 
 	if (tunable->choices)
 		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%s", before, tunable->name,
-		         tunable->choices[sy_tunable_combines(tunable) ? (int64_t)below(random, sy_tunable_choices(tunable)) : value]);
+		         tunable->choices[tunable->combines ? (int64_t)below(random, sy_tunable_choices(tunable)) : value]);
 	else
 		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%" PRId64, before, tunable->name, value);
 }
