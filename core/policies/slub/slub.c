@@ -461,7 +461,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
-	heap->never_reclaims = SY__IS_HARDENED && heap->tunables[SLUB_HARDEN] & SY__HARDEN_APART;
+	heap->never_reclaims = sy__keeps_apart(heap);
 	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0);
 }
 
