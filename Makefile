@@ -200,12 +200,11 @@ soak: $(CMAKE_STAMP)
 	@$(PYTHON) tests/soak/hours.py $(SECONDS)
 
 # The fuzzers' own build; the lab's fuzzers run in the command's environment.
-FUZZERS := fuzz_caches fuzz_pages fuzz_heap fuzz_malloc fuzz_import fuzz_texts fuzz_scratch
 fuzz: $(VENV)/.slabyard $(VENV)/.fuzz
 	@command -v clang >/dev/null || { echo "make fuzz needs clang, which is missing (Debian: apt install clang)" >&2; exit 1; }
 	@mkdir -p build
 	@cmake -S . -B build/fuzz -DCMAKE_C_COMPILER=clang -DSLABYARD_FUZZ=ON -DSLABYARD_SANITIZE=address,undefined >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
-	@cmake --build build/fuzz -j $(JOBS) --target $(FUZZERS) >>build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
+	@cmake --build build/fuzz -j $(JOBS) --target fuzzers >>build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
 faults: $(VENV)/.slabyard
@@ -228,7 +227,7 @@ scratch-form:
 	@$(PYTHON) lab/scratch_form.py
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab bench tests/python tests/package tests/layers tests/debug tests/inspect debugger docs
+	@$(BIN)/ruff check lab bench tests/python tests/package tests/layers tests/debug tests/inspect tests/fuzz tests/faults tests/soak debugger docs
 	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py bench/planted.py bench/sampling.py bench/attacks.py docs/draw.py docs/architecture.py docs/reproduction.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 

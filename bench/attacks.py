@@ -9,9 +9,6 @@ in RUNS is a win. tests/python/test_attacks.py uses the same programs.
 
 from __future__ import annotations
 
-import argparse
-import re
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,19 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from slabyard.base.errors import UserError
-from slabyard.base.files import write_text
-from slabyard.base.table import between, document
+from slabyard.base.table import document
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "malloc")]
 import planted  # noqa: E402
+from planted import Case as Attack  # noqa: E402
 
 allocators: Any = __import__("allocators")
 
 SOURCES = ROOT / "tests" / "attacks"
 DOCUMENT = ROOT / "docs" / "hardening.md"
 PROGRAMS = ("malloc", "caches")
-LONGEST = 30  # seconds that an attack may take
 RUNS = 5
 WON = 10
 
@@ -43,16 +39,6 @@ OURS = {"yard": "yard", "yard hardened": "yard:harden=all", "slub": "slub", "slu
 SUCCEEDED, STOPPED, CRASHED, FAILED, HUNG = "won", "stopped", "crashed", "failed", "hung"
 SIGNS = {SUCCEEDED: "✗", STOPPED: "✓", CRASHED: "†", FAILED: "·", HUNG: "∞"}
 WORST = (SUCCEEDED, HUNG, CRASHED, FAILED, STOPPED)
-
-
-@dataclass(frozen=True)
-class Attack:
-    program: str
-    name: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.program}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -72,29 +58,18 @@ class Column:
 
 
 def build() -> Path:
-    """The programs, in a folder of the build; those that are older than their sources."""
+    """The programs, in a folder of the build."""
     made = planted.BUILD / "attacks"
-    with planted._alone(made):
+    with planted.alone(made):
         for program in PROGRAMS:
-            target, path = made / program, SOURCES / f"{program}.c"
-            newest = max(one.stat().st_mtime for one in (path, SOURCES / "attacks.h"))
-            if target.exists() and target.stat().st_mtime > newest:
-                continue
-            words = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", str(path), "-o", str(target)]
-            if program == "caches":
-                words += [f"-I{ROOT / 'include'}", f"-L{planted.BUILD}", f"-Wl,-rpath,{planted.BUILD}", "-lslabyard"]
-            planted._do(words)
+            planted.compile_program(SOURCES / f"{program}.c", made / program, program == "caches")
     return made
 
 
 @cache
 def attacks(made: Path, program: str) -> tuple[Attack, ...]:
-    """In the order of the source, whose comments say what they do."""
     listed = subprocess.run([made / program, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    told = re.findall(r"^/\* (.*) \*/\nATTACK\((\w+)", (SOURCES / f"{program}.c").read_text(), re.MULTILINE)
-    if sorted(name for _, name in told) != sorted(listed):
-        raise UserError(f"{SOURCES / program}.c: not every attack has a comment of one line: {set(listed) ^ {name for _, name in told}}")
-    return tuple(Attack(program, name, what.removesuffix(".")) for what, name in told)
+    return tuple(Attack(program, name, what) for name, what in planted.comments(SOURCES / f"{program}.c", listed).items())
 
 
 def environment(attack: Attack, column: Column) -> dict[str, str]:
@@ -107,19 +82,15 @@ def environment(attack: Attack, column: Column) -> dict[str, str]:
 
 def run(made: Path, attack: Attack, column: Column) -> Outcome:
     """Once."""
-    try:
-        done = subprocess.run(
-            [made / attack.program, attack.name], env=environment(attack, column), capture_output=True, timeout=LONGEST,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+    done = planted.run(made, attack, environment(attack, column))
+    said = done.err.strip()
+    if done.status is None:
         return Outcome(HUNG, "")
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode == 2:
+    if done.status == 2:
         raise UserError(f"{attack}: {said}")
-    if done.returncode == WON:
+    if done.status == WON:
         return Outcome(SUCCEEDED, said)
-    if done.returncode == 0:
+    if done.status == 0:
         return Outcome(STOPPED if said else FAILED, said)  # mimalloc says so and goes on
     return Outcome(STOPPED if said else CRASHED, said)
 
@@ -156,17 +127,13 @@ def table(made: Path, among: Sequence[Column], jobs: int) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="attacks", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="programs that run at once (default: 2)")
-    parser.add_argument("--docs", action="store_true", help="write the table into docs/hardening.md")
-    options = parser.parse_args()
+    options = planted.parser_of("attacks", __doc__, DOCUMENT).parse_args()
     try:
         planted.build_libraries()
         made = table(build(), columns(), options.jobs)
         print(made)
         if options.docs:
-            text = DOCUMENT.read_text()
-            write_text(DOCUMENT, between(text, "<!-- attacks: made by bench/attacks.py -->", "<!-- end of attacks -->", f"\n{made}\n"))
+            planted.write_tables(DOCUMENT, "attacks", {"attacks": made})
     except UserError as error:
         print(f"attacks: {error.message}", file=sys.stderr)
         return error.status

@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,17 +61,23 @@ NO_NAMES = {"PATH": "/nonexistent"}  # of functions: addr2line is not found, whi
 
 
 @dataclass(frozen=True)
-class Bug:
-    """One of a program's; `found`: the functions that a report must name; `what` in a line."""
+class Case:
+    """What a program does by one of its arguments, `name`; `what`: in a line."""
 
     program: str
     name: str
-    kind: str
-    found: tuple[str, ...]
     what: str
 
     def __str__(self) -> str:
         return f"{self.program}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Bug(Case):
+    """`found`: the functions that a report must name."""
+
+    kind: str
+    found: tuple[str, ...]
 
 
 def source(program: str) -> Path:
@@ -79,7 +85,7 @@ def source(program: str) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Nobody else builds there meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -89,29 +95,32 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def build_libraries() -> None:
     """libslabyard.so and libslabyard-malloc.so, of this tree."""
-    with _alone(BUILD):
+    with alone(BUILD):
         _do(["cmake", "-S", str(ROOT), "-B", str(BUILD)])
         _do(["cmake", "--build", str(BUILD), "-j2", "--target", "slabyard_shared", "slabyard_malloc"])
 
 
 def build(*options: str, folder: str = "planted", programs: Sequence[str] = PROGRAMS) -> Path:
-    """The programs, in a folder of BUILD; those that are older than their sources."""
+    """The programs, in a folder of BUILD."""
     made = BUILD / folder
-    with _alone(made), ThreadPoolExecutor(2) as pool:
-        jobs = []
-        for program in (*programs, "plugin.so"):
-            target, path = made / program, source(program.removesuffix(".so"))
-            inputs = [path, *SOURCES.glob("*.h"), *(ROOT / "include" / "slabyard").glob("*.h")]
-            if target.exists() and target.stat().st_mtime > max(one.stat().st_mtime for one in inputs):
-                continue
-            words = ["c++", "-std=c++17", "-fsized-deallocation"] if path.suffix == ".cc" else ["cc", "-std=gnu11"]
-            words += ["-g", "-O1", "-Wall", "-Wextra", "-pthread", *options, str(path), "-o", str(target)]
-            if program in ON_CACHES:
-                words += [f"-I{ROOT / 'include'}", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lslabyard"]
-            jobs.append(pool.submit(_do, words + ["-shared", "-fPIC"] * (program == "plugin.so")))
+    with alone(made), ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(compile_program, source(program), made / program, program in ON_CACHES, *options) for program in programs]
+        jobs.append(pool.submit(compile_program, source("plugin"), made / "plugin.so", False, *options, "-shared", "-fPIC"))
         for job in jobs:
             job.result()
     return made
+
+
+def compile_program(path: Path, target: Path, on_caches: bool, *options: str) -> None:
+    """Makes a program, if it is older than its source or a header. on_caches: it is linked with libslabyard.so."""
+    inputs = [path, *path.parent.glob("*.h"), *(ROOT / "include" / "slabyard").glob("*.h")]
+    if target.exists() and target.stat().st_mtime > max(one.stat().st_mtime for one in inputs):
+        return
+    words = ["c++", "-std=c++17", "-fsized-deallocation"] if path.suffix == ".cc" else ["cc", "-std=gnu11"]
+    words += ["-g", "-O1", "-Wall", "-Wextra", "-pthread", *options, str(path), "-o", str(target)]
+    if on_caches:
+        words += [f"-I{ROOT / 'include'}", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lslabyard"]
+    _do(words)
 
 
 def _do(words: list[str]) -> None:
@@ -125,10 +134,16 @@ def bugs(made: Path, program: str) -> tuple[Bug, ...]:
     """All of a program's, in the order of its source, whose comments say what they do."""
     listed = subprocess.run([made / program, "--list"], capture_output=True, text=True, check=True, env=_environment({})).stdout
     rows = {row[0]: row for row in (line.split("\t") for line in listed.splitlines())}
-    told = re.findall(r"^/\* (.*) \*/\n[A-Z_]+\((\w+)", source(program).read_text(), re.MULTILINE)
-    if sorted(name for _, name in told) != sorted(rows):
-        raise UserError(f"{source(program)}: not every bug has a comment of one line: {set(rows) ^ {name for _, name in told}}")
-    return tuple(Bug(program, name, rows[name][1], tuple(rows[name][2].split()), what.removesuffix(".")) for what, name in told)
+    told = comments(source(program), rows)
+    return tuple(Bug(program, name, what, rows[name][1], tuple(rows[name][2].split())) for name, what in told.items())
+
+
+def comments(path: Path, names: Collection[str]) -> dict[str, str]:
+    """What each of a program's cases does, in the order of its source, whose comments say so."""
+    told = {name: what for what, name in re.findall(r"^/\* (.*?)\.? \*/\n[A-Z_]+\((\w+)", path.read_text(), re.MULTILINE)}
+    if sorted(told) != sorted(names):
+        raise UserError(f"{path}: not every case has a comment of one line: {set(names) ^ set(told)}")
+    return told
 
 
 # ---- Runs --------------------------------------------------------------------------------------------------------
@@ -179,9 +194,9 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(made: Path, bug: Bug, environment: dict[str, str], before: Sequence[str] = ()) -> Run:
+def run(made: Path, case: Case, environment: dict[str, str], before: Sequence[str] = ()) -> Run:
     """Runs one program. Its random numbers, and so its addresses, are its own."""
-    words = [*before, str(made / bug.program), bug.name]
+    words = [*before, str(made / case.program), case.name]
     try:
         done = subprocess.run(
             words, env=_environment(environment), capture_output=True, stdin=subprocess.DEVNULL, timeout=LONGEST, preexec_fn=_no_core
@@ -404,23 +419,29 @@ def full_list(record: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def write_tables(record: dict[str, Any]) -> None:
-    text = DOCUMENT.read_text()
-    for name, body in (("planted", by_kind(record)), ("list", full_list(record))):
-        begin, end = f"<!-- {name}: made by bench/planted.py -->", f"<!-- end of {name} -->"
-        text = between(text, begin, end, f"\n{body}\n")
-    write_text(DOCUMENT, text)
+def write_tables(path: Path, script: str, tables: dict[str, str]) -> None:
+    """Writes the tables that a script makes into a document, each between its marks."""
+    text = path.read_text()
+    for name, body in tables.items():
+        text = between(text, f"<!-- {name}: made by bench/{script}.py -->", f"<!-- end of {name} -->", f"\n{body}\n")
+    write_text(path, text)
 
 
 # ---- The command line --------------------------------------------------------------------------------------------
 
 
+def parser_of(script: str, told: str | None, path: Path) -> argparse.ArgumentParser:
+    """With the options that scripts which make tables of programs' runs have in common; told: the script's own comment."""
+    parser = argparse.ArgumentParser(prog=script, description=(told or "").splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="programs that run at once (default: 2)")
+    parser.add_argument("--docs", action="store_true", help=f"write what is made into {path.relative_to(ROOT)}")
+    return parser
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="planted", description=(__doc__ or "").splitlines()[0])
+    parser = parser_of("planted", __doc__, DOCUMENT)
     parser.add_argument("--columns", default=",".join(CHECKERS), metavar="A,B,...", help=f"run these (default: {', '.join(CHECKERS)})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the record here; other columns of the file stay")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="programs that run at once (default: 2)")
-    parser.add_argument("--docs", action="store_true", help="write the tables into docs/debugging.md")
     return parser
 
 
@@ -456,7 +477,7 @@ def main() -> int:
             measure(record, names, options.jobs, options.json)
         print(by_kind(record))
         if options.docs:
-            write_tables(record)
+            write_tables(DOCUMENT, "planted", {"planted": by_kind(record), "list": full_list(record)})
     except UserError as error:
         print(f"planted: {error.message}", file=sys.stderr)
         return error.status

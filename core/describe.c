@@ -17,31 +17,17 @@ const struct sy_sizing *sy_heap_sizing(const struct sy_heap *heap)
 	return &heap->sizing;
 }
 
-static unsigned bits_of(int64_t max)
+unsigned sy_tunable_choices(const struct sy_tunable *tunable)
 {
 	unsigned bits = 0;
 
-	while (max >> bits)
-		bits++;
-	return bits;
-}
-
-/* There are at least as many choices as are looked at. */
-bool sy_tunable_combines(const struct sy_tunable *tunable)
-{
-	const char *last;
-
-	if (!tunable->choices || tunable->max <= 1 || tunable->max & (tunable->max + 1))
-		return false;
-	last = tunable->choices[bits_of(tunable->max) + 1];
-	return last[0] == 'a' && last[1] == 'l' && last[2] == 'l' && !last[3];
-}
-
-unsigned sy_tunable_choices(const struct sy_tunable *tunable)
-{
 	if (!tunable->choices)
 		return 0;
-	return sy_tunable_combines(tunable) ? bits_of(tunable->max) + 2 : (unsigned)tunable->max + 1;
+	if (!tunable->combines)
+		return (unsigned)tunable->max + 1;
+	while (tunable->max >> bits)
+		bits++;
+	return bits + 2;
 }
 
 enum sy_giving sy_heap_gives(const struct sy_heap *heap)

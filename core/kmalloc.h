@@ -96,8 +96,8 @@ size_t sy__kmalloc_aligned_size(const struct sy_heap *, size_t size, size_t alig
 
 /* The tunable `classes`, which several policies have. */
 extern const char *const sy__kmalloc_class_names[];
-#define SY__KMALLOC_CLASSES_TUNABLE                                                                 \
-	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names,     \
+#define SY__KMALLOC_CLASSES_TUNABLE                                                                    \
+	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names, false, \
 		"size classes of general allocation; auto: linux, but fine where slabyard is a program's malloc"
 
 /* Creates the caches of a set of classes from `smallest` bytes on. `classes` is the tunable's value; auto: sy_sizing.classes. Smaller

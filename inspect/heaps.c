@@ -139,10 +139,15 @@ void heaps_want(const struct sy_heap *heap, bool all)
 
 static const struct sy_policy *policy_of(const struct found *found, const struct sy_policy *theirs)
 {
-	for (unsigned i = 0; i < found->anchor_count; i++)
-		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++)
-			if (theirs && found->anchors[i]->policies[j].policy == theirs)
-				return sy_policy_find(found->anchors[i]->policies[j].name);
+	for (unsigned i = 0; theirs && i < found->anchor_count; i++)
+		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++) {
+			const struct sy_policy *ours = sy_policy_find(found->anchors[i]->policies[j].name);
+
+			if (found->anchors[i]->policies[j].policy == theirs)
+				return ours;
+			if (ours && found->anchors[i]->policies[j].hardened == theirs)
+				return ours->hardened;
+		}
 	return NULL;
 }
 

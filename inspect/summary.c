@@ -10,6 +10,7 @@
 #include "core/list.h"
 #include "core/pages/pages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,6 +174,25 @@ static void write_count(struct json *json, const char *key, const char *name, co
 	json_object_end(json);
 }
 
+/* As a spec has it. */
+static void write_tunable(struct json *json, const struct sy_tunable *tunable, int64_t value)
+{
+	char words[100] = "";
+
+	if (!tunable->choices || value < 0 || value > tunable->max) {
+		json_signed(json, tunable->name, value);
+		return;
+	}
+	if (!tunable->combines) {
+		json_string(json, tunable->name, tunable->choices[value]);
+		return;
+	}
+	for (unsigned bit = 0; value >> bit; bit++)
+		if (value >> bit & 1)
+			snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s", *words ? "+" : "", tunable->choices[bit + 1]);
+	json_string(json, tunable->name, words);
+}
+
 static void write_policy(struct json *json, const struct sy_heap *heap)
 {
 	const struct sy_policy *policy = sy__debug_below(heap);
@@ -182,17 +202,9 @@ static void write_policy(struct json *json, const struct sy_heap *heap)
 
 	json_string(json, "policy", policy->name);
 	json_object(json, "tunables");
-	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++) {
-		const struct sy_tunable *tunable = &policy->tunables[i];
-		int64_t value = heap->tunables[i];
-
-		if (value == tunable->default_value)
-			continue;
-		if (tunable->choices && value >= 0 && value <= tunable->max)
-			json_string(json, tunable->name, tunable->choices[value]);
-		else
-			json_signed(json, tunable->name, value);
-	}
+	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++)
+		if (heap->tunables[i] != policy->tunables[i].default_value)
+			write_tunable(json, &policy->tunables[i], heap->tunables[i]);
 	json_object_end(json);
 	for (unsigned i = 0; heap->debug && letters[i]; i++)
 		if (heap->debug->config.checks >> i & 1)

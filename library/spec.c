@@ -222,7 +222,7 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 	if (tunable->default_value == SY_TUNABLE_AUTO)
 		append(possible, sizeof possible, " or auto");
 	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s%s", policy->name, tunable->name, length ? "" : "empty",
-	              shown(text, length), text, possible, sy_tunable_combines(tunable) ? ", or some joined by +" : "");
+	              shown(text, length), text, possible, tunable->combines ? ", or some joined by +" : "");
 }
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */
@@ -273,11 +273,11 @@ static bool parse_value(const struct sy_tunable *tunable, const char *text, size
 	}
 	for (unsigned i = 0; i < sy_tunable_choices(tunable); i++) {
 		if (is_word(tunable->choices[i], text, length)) {
-			*value = sy_tunable_combines(tunable) ? combined(tunable, i) : i;
+			*value = tunable->combines ? combined(tunable, i) : i;
 			return true;
 		}
 	}
-	if (sy_tunable_combines(tunable))
+	if (tunable->combines)
 		return parse_combined(tunable, text, length, value);
 	return !tunable->choices && parse_integer(text, length, value) && *value >= tunable->min && *value <= tunable->max;
 }

@@ -321,7 +321,8 @@ static char *grow(const struct range *range, size_t bytes, const struct range *o
 
 	if (grown && moved == count)
 		return grown;
-	end(others + moved, count - moved);
+	if (moved < count) /* alone it has no others, and the pointer is NULL */
+		end(others + moved, count - moved);
 	if (!grown)
 		end(range, 1);
 	else

@@ -53,7 +53,7 @@ enum sy__harden {
 #define SY__HARDENED(policy) NULL
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
-	"harden", 0, 0, SY__HARDEN_MOST, words,                                                                    \
+	"harden", 0, 0, SY__HARDEN_MOST, words, SY__HARDEN_MOST > 0,                                              \
 		"what stops attacks, joined by +; any word includes links"
 
 #ifdef SY_HARDENED
@@ -168,6 +168,12 @@ static inline void *sy__node_damaged(const struct sy__node_cache *cache, const v
 
 #endif
 
+/* Whether a heap's slabs stay their caches', which are not merged then. */
+static inline bool sy__keeps_apart(const struct sy_heap *heap)
+{
+	return SY__IS_HARDENED && heap->tunables[heap->policy->harden] & SY__HARDEN_APART;
+}
+
 /* Of a list that a program may have written into; hardened, SY__DAMAGED behind such an object. */
 static inline void *sy__node_peek(const struct sy__node_cache *cache, const void *object)
 {
@@ -234,7 +240,8 @@ static inline void *sy__node_admit(struct sy__node_cache *cache, struct sy__quar
 	int64_t way;
 	void **place, *old;
 
-	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_word(head) == SY__WORD_RETIRED || sy__link_read(cache, object, cache->offset, &way)) &&
+	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_word(head) == SY__WORD_RETIRED ||
+	                 sy__link_read(cache, object, cache->offset, &way)) &&
 	    !sy__node_may_be_freed(cache, head, object))
 		return NULL;
 	if (cache->zeroes)

@@ -384,10 +384,10 @@ static void count_node(struct sy_cache_counts *counts, struct sy__node *node)
 	counts->objects += node->objects;
 	counts->objects_in_use += node->objects;
 #ifdef SY_HARDENED
-	counts->slabs += node->retired_seen.slabs;
-	counts->empty_slabs += node->retired_seen.slabs;
-	counts->pages += node->retired_seen.pages;
-	counts->objects += node->retired_seen.objects;
+	counts->slabs += node->retired_slabs;
+	counts->empty_slabs += node->retired_slabs;
+	counts->pages += node->retired_pages;
+	counts->objects += node->retired_objects;
 #endif
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
 		uint64_t word = sy__node_word(sy__node_linked(at));
@@ -461,7 +461,7 @@ static bool visit(void *context, struct sy_page *page)
 		verdict->wrong = "slabs: one belongs to no cache of its heap";
 #ifdef SY_HARDENED
 	} else if (sy__node_word(page) == SY__WORD_RETIRED) {
-		sy__node_of(sy__node_cache(cache), page)->retired_seen.frozen++;
+		sy__node_of(sy__node_cache(cache), page)->seen.retired++;
 #endif
 	} else if (!sy__node_objects(page)) {
 		verdict->waiting++;
@@ -483,7 +483,7 @@ static const char *check_node(struct sy__node_cache *cache, unsigned index)
 	if (node->seen.frozen)
 		return "slabs: a frozen one belongs to no slot";
 #ifdef SY_HARDENED
-	if (node->retired_seen.frozen != node->retired_seen.slabs)
+	if (node->seen.retired != node->retired_slabs)
 		return "slabs: those retired are not as many as their cache says";
 #endif
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
@@ -508,14 +508,6 @@ static const char *check_layout(const struct sy__node_cache *cache)
 	                                                                 : NULL;
 }
 
-static void begin_check(struct sy__node *node)
-{
-	node->seen = (struct sy__node_seen){ 0 };
-#ifdef SY_HARDENED
-	node->retired_seen.frozen = 0;
-#endif
-}
-
 const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
                            const char *(*slots)(struct sy__node_cache *))
 {
@@ -523,7 +515,7 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
 		for (unsigned node = 0; node < heap->nodes; node++)
-			begin_check(&sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node]);
+			sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node].seen = (struct sy__node_seen){ 0 };
 	sy__pages_walk(heap, visit, &verdict);
 	if (!verdict.wrong && verdict.waiting != heap->counters.deferred)
 		verdict.wrong = "slabs: those in their grace period are not what the deferred queue holds";

@@ -132,6 +132,9 @@ SY_ASSERT_SLAB_STATE(struct sy__node_slab, cache);
 /* What a check counts, to be compared with what a node counts. */
 struct sy__node_seen {
 	uint64_t slabs, objects, pages, partial, frozen;
+#ifdef SY_HARDENED
+	uint64_t retired;
+#endif
 };
 
 /* The slabs of a cache on one memory node. */
@@ -144,7 +147,7 @@ struct sy__node {
 #ifdef SY_HARDENED
 	uint64_t random;        /* under the lock */
 	struct sy_list retired; /* slabs that ended, and wait for their cache to need one; under the lock */
-	struct sy__node_seen retired_seen; /* what there is of them; `partial`: those without memory, `frozen`: scratch of check */
+	uint64_t retired_slabs, retired_objects, retired_pages; /* as above, of these */
 #endif
 };
 

@@ -1,8 +1,8 @@
 /*
  * What node.c does besides in a hardened heap: see links.h. Included by node.c alone.
  *
- * A retired slab stays in its node's list of such, under the node's lock, until its
- * cache needs a slab; its memory is given back meanwhile by sy__node_empty_retired, with the addresses kept.
+ * A retired slab stays in its node's list of such, under the node's lock, until its cache needs a slab. Meanwhile
+ * sy__node_empty_retired gives its memory back; the addresses stay.
  */
 #define QUARANTINE_BYTES ((size_t)64 << 10) /* of objects that a slot keeps of a cache, */
 #define LEAST_QUARANTINED 2u                /* but so many at least */
@@ -60,7 +60,8 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 		sy__bug_free(heap, object);
 		return false;
 	}
-	if (sy__link_read(cache, object, cache->offset, &way) && way && way != SY__IN_QUARANTINE && !sy__node_slab_of(cache, sy__link_end(object, way)))
+	if (sy__link_read(cache, object, cache->offset, &way) && way && way != SY__IN_QUARANTINE &&
+	    !sy__node_slab_of(cache, sy__link_end(object, way)))
 		return true;
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 	return false;
@@ -89,7 +90,8 @@ bool sy__node_quarantine_is_sound(const struct sy__node_cache *cache, const stru
 
 		if (!own->objects[i])
 			continue;
-		if (!sy__node_slab_of(cache, own->objects[i]) || !sy__link_read(cache, own->objects[i], cache->offset, &way) || way != SY__IN_QUARANTINE)
+		if (!sy__node_slab_of(cache, own->objects[i]) || !sy__link_read(cache, own->objects[i], cache->offset, &way) ||
+		    way != SY__IN_QUARANTINE)
 			return false;
 		held++;
 	}
@@ -156,12 +158,11 @@ static bool unlink_all(const struct sy__node_cache *cache, struct sy_page *page)
 
 static void count_retired(struct sy__node *node, const struct sy__node_cache *cache, const struct sy_page *page, bool more)
 {
-	struct sy__node_seen *seen = &node->retired_seen;
 	uint64_t sign = more ? 1 : UINT64_MAX;
 
-	seen->slabs += sign;
-	seen->pages += sign << sy__page_order(page);
-	seen->objects += sign * sy__order_objects(sy__page_order(page), cache->cache.size);
+	node->retired_slabs += sign;
+	node->retired_pages += sign << sy__page_order(page);
+	node->retired_objects += sign * sy__order_objects(sy__page_order(page), cache->cache.size);
 }
 
 static void retire(struct sy__node_cache *cache, struct sy_page *page)

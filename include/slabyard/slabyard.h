@@ -210,19 +210,19 @@ uint64_t sy_page_number(const struct sy_pages *, const struct sy_page *);
 
 /* ---- Policies ------------------------------------------------------------------------------------------------- */
 
-/* One tunable of a policy. Values are integers; a tunable with choices takes the index of its name. */
+/* One tunable of a policy. Values are integers: with choices the index of a name, or what the names' bits are together. */
 struct sy_tunable {
 	const char *name;
 	int64_t default_value; /* SY_TUNABLE_AUTO where the policy computes it */
 	int64_t min, max;      /* inclusive */
-	const char *const *choices; /* NULL; or max + 1 names; or "off", a name for each bit of max, and "all" */
+	const char *const *choices; /* NULL, or as many names as sy_tunable_choices says */
+	bool combines;         /* the names are "off", one for each bit of max, and "all", and a spec joins them by + */
 	const char *meaning;   /* one line, with the unit */
 };
 #define SY_TUNABLE_AUTO INT64_MIN
 
-/* How many choices a tunable has; 0: it is a number. Whether they are "off", bits and "all": a spec joins them by +. */
+/* How many choices a tunable has: max + 1, or what `combines` says; 0: it is a number. */
 unsigned sy_tunable_choices(const struct sy_tunable *);
-bool sy_tunable_combines(const struct sy_tunable *);
 
 /* Settings of a policy under one name. In a spec it stands where the first tunable would: slub:paper, slub:paper,min_partial=5. */
 struct sy_preset {

@@ -67,7 +67,7 @@ static bool __init read_value(const struct sy_tunable *tunable, const char *text
 {
 	long long number;
 
-	if (sy_tunable_combines(tunable)) /* not tried in a kernel yet */
+	if (tunable->combines) /* not tried in a kernel yet */
 		return !strcmp(text, tunable->choices[0]);
 	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++)
 		if (!strcmp(tunable->choices[i], text)) {

@@ -96,10 +96,7 @@ static bool partial(size_t bytes)
 	for (unsigned i = 4; i < 16; i++)
 		for (size_t at = 0; at < SIZE; at += 8)
 			memcpy(objects[i] + at, &victim, bytes);
-	for (unsigned i = 0; i < MANY; i++)
-		if ((taken[i] = take(SIZE)) == victim)
-			return true;
-	return false;
+	return comes_out(SIZE, victim, victim + 1);
 }
 
 /* A link's lowest byte is bent toward an object in use. */
@@ -124,15 +121,22 @@ ATTACK(double_free_at_once)
 	return comes_twice(SIZE, object);
 }
 
-/* Another one is freed between (A, B, A). */
-ATTACK(double_free_with_another_between)
+/* With another one between; `bytes` of the object are overwritten before its second free. */
+static bool double_free(size_t bytes)
 {
 	void *object = take(SIZE), *other = take(SIZE);
 
 	drop(object);
 	drop(other);
+	memset(object, 0x11, bytes);
 	drop(object);
 	return comes_twice(SIZE, object);
+}
+
+/* Another one is freed between (A, B, A). */
+ATTACK(double_free_with_another_between)
+{
+	return double_free(0);
 }
 
 /* Hundreds are freed between. */
@@ -154,13 +158,7 @@ ATTACK(double_free_much_later)
 /* What marks it as free is overwritten before the second free. */
 ATTACK(double_free_with_the_mark_overwritten)
 {
-	void *object = take(SIZE), *other = take(SIZE);
-
-	drop(object);
-	drop(other);
-	memset(object, 0x11, 16);
-	drop(object);
-	return comes_twice(SIZE, object);
+	return double_free(16);
 }
 
 /* A pointer into an object is freed, and comes out. */
@@ -175,10 +173,7 @@ ATTACK(free_of_the_middle)
 		set_word(objects[i], 56, SIZE + 17);
 	}
 	drop(objects[20] + 32);
-	for (unsigned i = 0; i < MANY; i++)
-		if ((taken[i] = take(SIZE)) == objects[20] + 32)
-			return true;
-	return false;
+	return comes_out(SIZE, objects[20] + 32, objects[20] + 33);
 }
 
 /* A fake object in static memory is freed, and comes out. */

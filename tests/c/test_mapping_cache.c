@@ -231,6 +231,14 @@ static void refusals(void)
 		forget();
 		moves = made + 1;
 	}
+	moves = 0;
+	unmapped = 0;
+	sy__mapping_cache_give(world, MIB, MIB, NULL);
+	bytes = 3 * MIB;
+	CHECK(sy__mapping_cache_take(&bytes, NULL) == NULL); /* it would grow alone */
+	CHECK_EQUAL(table_bytes, 0);
+	CHECK_EQUAL(unmapped, MIB);
+	forget();
 }
 
 /* What was joined is there for such a size again, as often as it is wanted, and without a call to the system. */

@@ -89,7 +89,10 @@ def verbs() -> list[Verb]:
         return ["sweep", str(folder / "p.toml"), "--workers", "2"]
 
     return [
-        Verb("import", lambda folder: ["import", str(CAPTURE), "-o", str(folder / "t.parquet")], lambda folder: _trace(folder / "t.parquet")),
+        Verb(
+            "import", lambda folder: ["import", str(CAPTURE), "-o", str(folder / "t.parquet")],
+            lambda folder: _trace(folder / "t.parquet"),
+        ),
         Verb(
             "compare",
             lambda folder: [

@@ -2,8 +2,9 @@
 
     python tests/faults/syscalls.py [--library FILE] [--policies A,B] [--every N] [--jobs N]
 
-A run is right if the program says "ok", or ends with one line of the loader's or of slabyard's that tells what is missing. A crash, a hang,
-other contents or a second line is a finding, unless the program alone ends so too: the loader's first calls are no allocator's. --every N: only each Nth call of a kind, from the first on.
+A run is right if the program says "ok", or ends with one line of the loader's or of slabyard's that tells what is missing. A crash,
+a hang, other contents or a second line is a finding, unless the program alone ends so too: the loader's first calls are no
+allocator's. --every N: only each Nth call of a kind, from the first on.
 Prints how many calls failed, by call; the status is 1 where there was a finding.
 """
 

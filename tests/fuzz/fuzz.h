@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <slabyard/slabyard.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct bytes {
@@ -42,6 +44,16 @@ static inline uint32_t take_scaled(struct bytes *bytes)
 	uint32_t number = take16(bytes);
 
 	return number << take8(bytes) % 17;
+}
+
+/* The policy of a number; any number has one. */
+static inline const struct sy_policy *policy_of(unsigned number)
+{
+	unsigned count = 0;
+
+	while (sy_policies[count])
+		count++;
+	return sy_policies[number % count];
 }
 
 /* What is wrong, or NULL. */

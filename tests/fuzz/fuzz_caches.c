@@ -4,15 +4,6 @@
 
 #define MOST_OPS 400
 
-static const struct sy_policy *take_policy(struct bytes *bytes)
-{
-	unsigned count = 0;
-
-	while (sy_policies[count])
-		count++;
-	return sy_policies[take8(bytes) % count];
-}
-
 static void take_tunables(struct bytes *bytes, const struct sy_policy *policy, struct conformance_config *config)
 {
 	for (unsigned changed = take8(bytes) % 8; changed; changed--) {
@@ -64,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct op ops[MOST_OPS];
 	struct bytes bytes = { data, size };
-	const struct sy_policy *policy = take_policy(&bytes);
+	const struct sy_policy *policy = policy_of(take8(&bytes));
 	struct conformance_config config;
 	struct conformance_result result;
 	uint64_t count = 0;

@@ -2,18 +2,21 @@
 #include "fuzz.h"
 #include "objects.h"
 #include "core/types.h"
+#include "spec_support.h"
 
 #define MOST_CACHES 8u
 #define MOST_OPS 1500
 #define MIB ((size_t)1 << 20)
 
+struct cache {
+	struct sy_cache *cache; /* NULL: there is none */
+	size_t size;
+	unsigned objects;
+};
+
 struct machine {
 	struct sy_heap *heap;
-	struct {
-		struct sy_cache *cache;
-		size_t size;
-		unsigned objects;
-	} caches[MOST_CACHES];
+	struct cache caches[MOST_CACHES];
 };
 
 static unsigned char buffer[16 << 20] __attribute__((aligned(4096)));
@@ -21,30 +24,20 @@ static unsigned char buffer[16 << 20] __attribute__((aligned(4096)));
 static void take_spec(struct bytes *bytes, char *spec, size_t room)
 {
 	static const char *const checks[] = { "", "F", "Z", "P", "U", "FZPU", "C", "G" };
-	unsigned count = 0, bits = take8(bytes);
-	const struct sy_policy *policy;
-	int used;
+	unsigned bits = take8(bytes);
+	const struct sy_policy *policy = policy_of(bits);
 
-	while (sy_policies[count])
-		count++;
-	policy = sy_policies[bits % count];
-	used = snprintf(spec, room, "%s", policy->name);
+	snprintf(spec, room, "%s", policy->name);
 	for (unsigned more = bits >> 5; more && policy->tunable_count; more--) {
 		const struct sy_tunable *tunable = &policy->tunables[take8(bytes) % policy->tunable_count];
 		unsigned value = take16(bytes);
-		char before = strchr(spec, ':') ? ',' : ':';
 
-		if (!strncmp(tunable->name, "log_", 4))
-			continue;
-		if (tunable->choices)
-			used += snprintf(spec + used, room - (size_t)used, "%c%s=%s", before, tunable->name,
-			                 tunable->choices[(int64_t)value % (tunable->max + 1)]);
-		else
-			used += snprintf(spec + used, room - (size_t)used, "%c%s=%u", before, tunable->name, value);
+		if (strncmp(tunable->name, "log_", 4))
+			spec_tune(spec, room, tunable, tunable->choices ? value % sy_tunable_choices(tunable) : value);
 	}
 	bits = take8(bytes);
 	if (bits % 16 < 8 && bits % 8)
-		snprintf(spec + used, room - (size_t)used, "%cdebug=%s", strchr(spec, ':') ? ',' : ':', checks[bits % 8]);
+		spec_add(spec, room, "debug", checks[bits % 8]);
 }
 
 static void take_options(struct bytes *bytes, struct sy_heap_options *options)
@@ -67,62 +60,61 @@ static void take_options(struct bytes *bytes, struct sy_heap_options *options)
 
 static void make_cache(struct machine *machine, struct bytes *bytes)
 {
-	unsigned index = take8(bytes) % MOST_CACHES;
+	struct cache *cache = &machine->caches[take8(bytes) % MOST_CACHES];
 	struct sy_cache_config config = { .name = "fuzz", .size = take_scaled(bytes) % 100000 };
 	unsigned align = take8(bytes);
 
 	config.flags = take8(bytes) & 0x7f & ~(unsigned)SY_CACHE_TYPESAFE_BY_RCU;
 	config.align = align & 16 ? (size_t)1 << align % 16 : 0;
-	if (machine->caches[index].cache)
+	if (cache->cache)
 		return;
-	machine->caches[index].cache = sy_cache_create(machine->heap, &config);
-	machine->caches[index].size = config.size;
+	cache->cache = sy_cache_create(machine->heap, &config);
+	cache->size = config.size;
 }
 
-static void end_cache(struct machine *machine, unsigned index)
+static void end_cache(struct cache *cache)
 {
 	uint64_t alive = 0;
 
-	if (!machine->caches[index].cache)
+	if (!cache->cache)
 		return;
-	if (sy_cache_destroy(machine->caches[index].cache, &alive)) {
-		FUZZ_CHECK(!machine->caches[index].objects);
-		machine->caches[index].cache = NULL;
+	if (sy_cache_destroy(cache->cache, &alive)) {
+		FUZZ_CHECK(!cache->objects);
+		cache->cache = NULL;
 	} else {
-		FUZZ_CHECK(alive == machine->caches[index].objects);
+		FUZZ_CHECK(alive == cache->objects);
 	}
 }
 
 static void get(struct machine *machine, struct bytes *bytes, bool from_cache)
 {
-	unsigned bits = take8(bytes), index = bits >> 4 & (MOST_CACHES - 1), flags = bits & 1 ? SY_ZERO : 0;
-	struct sy_cache *cache = machine->caches[index].cache;
-	size_t size = from_cache ? machine->caches[index].size : take_scaled(bytes);
+	unsigned bits = take8(bytes), flags = bits & 1 ? SY_ZERO : 0;
+	struct cache *cache = from_cache ? &machine->caches[bits >> 4 & (MOST_CACHES - 1)] : NULL;
+	size_t size = cache ? cache->size : take_scaled(bytes);
 	void *object;
 
-	if (held_full() || (from_cache && !cache))
+	if (held_full() || (cache && !cache->cache))
 		return;
-	object = from_cache ? sy_alloc(cache, flags) : sy_malloc(machine->heap, size, flags);
+	object = cache ? sy_alloc(cache->cache, flags) : sy_malloc(machine->heap, size, flags);
 	if (flags)
 		must_be_zero(object, size < FILLED ? size : FILLED);
-	FUZZ_CHECK(!object || from_cache || sy_usable_size(machine->heap, object) >= size);
-	held_add(object, size, bits, from_cache ? &machine->caches[index] : NULL);
-	machine->caches[index].objects += from_cache && object;
+	FUZZ_CHECK(!object || cache || sy_usable_size(machine->heap, object) >= size);
+	held_add(object, size, bits, cache);
+	if (cache && object)
+		cache->objects++;
 }
 
 static void put(struct machine *machine, unsigned index)
 {
 	struct held one = held_take(index);
+	struct cache *cache = one.from;
 
-	if (!one.from) {
+	if (cache) {
+		sy_free(cache->cache, one.object);
+		cache->objects--;
+	} else {
 		sy_mfree(machine->heap, one.object);
-		return;
 	}
-	for (unsigned i = 0; i < MOST_CACHES; i++)
-		if (one.from == &machine->caches[i]) {
-			sy_free(machine->caches[i].cache, one.object);
-			machine->caches[i].objects--;
-		}
 }
 
 static void bulk(struct machine *machine, struct bytes *bytes)
@@ -147,7 +139,7 @@ static void run_op(struct machine *machine, struct bytes *bytes)
 		make_cache(machine, bytes);
 		break;
 	case 2:
-		end_cache(machine, take8(bytes) % MOST_CACHES);
+		end_cache(&machine->caches[take8(bytes) % MOST_CACHES]);
 		break;
 	case 3:
 		what & 32 ? sy_heap_trim(machine->heap) : sy_heap_shrink(machine->heap);

@@ -46,7 +46,7 @@ with instrumented:
     from slabyard.trace import dump_info, dumps, gfp, info, snapshots
     from slabyard.trace import file as trace
 
-    assert all((export, pinned, usage, views, importer, inputs, workload))  # loaded here, to be instrumented
+    assert all((export, pinned, usage, views, importer, inputs, workload, info))  # loaded here, to be instrumented
 
 
 def command(*words: str | Path) -> None:
@@ -127,7 +127,7 @@ def trace_columns(data: bytes) -> None:
         with contextlib.suppress(pa.ArrowInvalid, OverflowError, TypeError, pa.ArrowNotImplementedError):
             columns[column.name] = pa.array(values, pa.uint64()).cast(column.type if how < 230 else _TYPES[how % len(_TYPES)], safe=False)
     metadata = trace.Metadata(caches=[trace.Cache("dentry", 192, allocs=3), trace.Cache("", 8)], span_seconds=1e-6, rows=rows)
-    metadata.events = {kind: 2 for kind in trace.KINDS}
+    metadata.events = dict.fromkeys(trace.KINDS, 2)
     metadata.snapshots = [trace.Snapshot("start", 0, {"meminfo": "Slab: 10 kB"}), trace.Snapshot("end", 900, {"meminfo": "Slab: 12 kB"})]
     path = FOLDER / "c.parquet"
     table = pa.table(columns) if columns else pa.table({"time": pa.array([1])})
@@ -276,7 +276,8 @@ def seeds(target: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes()[:2000] for path in (data / "linux-6.1-um-slub/hackbench").glob("*.before")}
     if target == "sweep_plan":
         return {
-            "plan": b'repetitions = 2\n[[matrix]]\ntraces = ["*.parquet"]\nallocators = ["slub"]\nvary = { slub = "max_order=0..3" }\ncpus = [1, 2]\n'
+            "plan": b'repetitions = 2\n[[matrix]]\ntraces = ["*.parquet"]\nallocators = ["slub"]\n'
+            b'vary = { slub = "max_order=0..3" }\ncpus = [1, 2]\n'
         }
     if target == "heaptrack_text":
         return {"text": b"v 10400 3\ns 4 main\ni 7f0000 0 1 0 0\nt 1 0\na 20 1\n+ 0\nc 4\n+ 11c00 1 55d0c0ffee0\n- 0\n- 55d0c0ffee0\n"}

@@ -5,10 +5,7 @@
 
 #include <malloc.h>
 
-#include <slabyard/slabyard.h>
-
 #define ALIGNMENT 16u
-
 #define MOST_OPS 1500
 
 struct sy_heap *sy__process_heap(void); /* malloc/parts.h, whose members bear the names that are others here */

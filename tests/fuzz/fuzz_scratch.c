@@ -58,11 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct scratch scratch;
 	struct fault fault = { "" };
 	struct spec spec;
-	unsigned policies = 0;
 
-	while (sy_policies[policies])
-		policies++;
-	FUZZ_CHECK(spec_parse(&spec, sy_policies[take8(&bytes) % policies]->name, &fault));
+	FUZZ_CHECK(spec_parse(&spec, policy_of(take8(&bytes))->name, &fault));
 	image_make(&image);
 	change(&bytes);
 	if (!scratch_parse(&scratch, &image, sizeof(image), &fault)) {

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build/fuzz"
-PROGRAMS = ("caches", "pages", "heap", "malloc", "import", "texts", "scratch")
+PROGRAMS = tuple(sorted(path.stem.removeprefix("fuzz_") for path in HERE.glob("fuzz_*.c")))
 POLICIES = ("yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4")  # that malloc is fuzzed under, in turns
 LEAST = 2  # seconds of one run
 MOST_MEMORY = 3000  # MiB

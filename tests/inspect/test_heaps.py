@@ -30,6 +30,8 @@ def main() -> int:
         assert len(heaps) == 2, heaps
         for number, name in enumerate(("inode", "dentry")):
             heap, (used, free) = heaps[number], addresses[number]
+            settings = ",".join(f"{name}={value}" for name, value in heap["tunables"].items())
+            assert f"{heap['policy']}:{settings}" == (spec if ":" in spec else f"{spec}:"), heap
             cache = next(one for one in heap["caches"] if one["name"] == name)
             if heap["policy"] not in WITHOUT_CACHES:
                 assert cache["used"] == USED and cache["objects"] >= OBJECTS, cache

@@ -5,6 +5,7 @@
 #include "core/types.h"
 
 #include "check.h"
+#include "spec_support.h"
 
 #define MOST_POLICIES 16
 #define SPEC_BYTES 200
@@ -22,16 +23,13 @@ static inline int64_t draw_number(const struct sy_tunable *tunable, uint64_t *ra
 	return tunable->min + (int64_t)below(random, (range < most ? range : most) + 1);
 }
 
-static inline void add_tunable(char *spec, const struct sy_tunable *tunable, char before, uint64_t *random)
+static inline void add_tunable(char *spec, const struct sy_tunable *tunable, uint64_t *random)
 {
-	size_t used = strlen(spec);
 	int64_t value = draw_number(tunable, random);
 
-	if (tunable->choices)
-		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%s", before, tunable->name,
-		         tunable->choices[sy_tunable_combines(tunable) ? (int64_t)below(random, sy_tunable_choices(tunable)) : value]);
-	else
-		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%" PRId64, before, tunable->name, value);
+	if (tunable->combines)
+		value = (int64_t)below(random, sy_tunable_choices(tunable));
+	spec_tune(spec, SPEC_BYTES, tunable, value);
 }
 
 static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_t *random)
@@ -40,16 +38,12 @@ static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_
 	struct sy_fault fault;
 
 	do {
-		char before = ':';
-
 		snprintf(spec, SPEC_BYTES, "%s", policy->name);
 		for (unsigned i = 0; i < policy->tunable_count; i++) {
 			const struct sy_tunable *tunable = &policy->tunables[i];
 
-			if (below(random, 3) || !strncmp(tunable->name, "log_", 4))
-				continue;
-			add_tunable(spec, tunable, before, random);
-			before = ',';
+			if (!below(random, 3) && strncmp(tunable->name, "log_", 4))
+				add_tunable(spec, tunable, random);
 		}
 	} while (!sy_spec_parse(&parsed, spec, &fault)); /* a minimum above its maximum */
 }

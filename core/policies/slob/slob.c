@@ -64,9 +64,9 @@ enum tunable { FIT, LOG_EVERY, TUNABLES };
 static const char *const fit_names[] = { "next", "first", "best" };
 
 static const struct sy_tunable tunables[TUNABLES] = {
-	[FIT] = { "fit", SY__SLOB_NEXT, SY__SLOB_NEXT, SY__SLOB_BEST, fit_names,
+	[FIT] = { "fit", SY__SLOB_NEXT, SY__SLOB_NEXT, SY__SLOB_BEST, fit_names, false,
 	          "which free block serves a request: next, first or best fit" },
-	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, "log the search of every Nth allocation; 0: of none" },
+	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, false, "log the search of every Nth allocation; 0: of none" },
 };
 
 /* A request, worked out once. */

@@ -343,17 +343,17 @@ static const char *const off_on[] = { "off", "on" };
 static const char *const rlist_names[] = { "owner", "mixed" };
 
 static const struct sy_tunable tunables[] = {
-	[SLQB_HIWATER] = { "hiwater", SY_TUNABLE_AUTO, 0, SY__SLQB_MOST, NULL,
+	[SLQB_HIWATER] = { "hiwater", SY_TUNABLE_AUTO, 0, SY__SLQB_MOST, NULL, false,
 	                   "objects on a CPU's freelist beyond which some are flushed; auto: 4 times freebatch" },
-	[SLQB_FLUSHBATCH] = { "flushbatch", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL,
+	[SLQB_FLUSHBATCH] = { "flushbatch", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL, false,
 	                      "objects flushed at once; auto: freebatch" },
-	[SLQB_FREEBATCH] = { "freebatch", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL,
+	[SLQB_FREEBATCH] = { "freebatch", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL, false,
 	                     "objects for another CPU's slabs that are sent together; auto: 64 pages' worth, 256 at most" },
-	[SLQB_REMOTE_FREE_CHECK] = { "remote_free_check", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL,
+	[SLQB_REMOTE_FREE_CHECK] = { "remote_free_check", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL, false,
 	                             "objects sent by other CPUs that are taken over together; auto: freebatch" },
-	[SLQB_RLIST] = { "rlist", 0, 0, 1, rlist_names,
+	[SLQB_RLIST] = { "rlist", 0, 0, 1, rlist_names, false,
 	                 "objects for other CPUs that gather before they are sent: of one owner at a time, or of several (mixed)" },
-	[SLQB_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects on different cache lines" },
+	[SLQB_COLOUR] = { "colour", 1, 0, 1, off_on, false, "let slabs start their objects on different cache lines" },
 	[SLQB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 

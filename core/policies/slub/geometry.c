@@ -161,5 +161,5 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 
 struct sy_cache *sy__slub_merge(struct sy_heap *heap, const struct sy_cache *wanted)
 {
-	return heap->tunables[SLUB_MERGE] && !(SY__IS_HARDENED && heap->tunables[SLUB_HARDEN] & SY__HARDEN_APART) ? sy__merge_find(heap, wanted, 1) : NULL;
+	return heap->tunables[SLUB_MERGE] && !sy__keeps_apart(heap) ? sy__merge_find(heap, wanted, 1) : NULL;
 }

@@ -22,12 +22,15 @@
 
 /* ---- Birth ---------------------------------------------------------------------------------------------------- */
 
-/* Links all objects in order of address; two in each step, as this is most of the cost of a new slab. */
+/* Links all objects of a new slab; returns the first. */
 #ifndef SY_HARDENED
-static inline void *link_objects(const struct sy__slub_cache *cache, char *memory, size_t size, uint32_t objects, size_t offset)
+/* In order of address; two in each step, as this is most of the cost of a new slab. */
+static inline void *link_objects(struct sy__slub_cache *cache, unsigned slot, char *memory, uint32_t objects)
 {
+	size_t size = cache->base.cache.size, offset = cache->base.offset;
 	char *at = memory;
 
+	(void)slot;
 	for (uint32_t pairs = objects / 2; pairs; pairs--) {
 		char *second = at + size;
 
@@ -39,6 +42,10 @@ static inline void *link_objects(const struct sy__slub_cache *cache, char *memor
 	return memory;
 }
 #else
+static void *link_objects(struct sy__slub_cache *cache, unsigned slot, char *memory, uint32_t objects)
+{
+	return sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, memory, objects, NULL);
+}
 #endif
 
 /* Makes a slab for a slot: frozen and counted, with an empty freelist of its own, and all objects linked from *first on. NULL: no
@@ -52,12 +59,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	if (!page)
 		return NULL;
 	sy__node_make_slab(&cache->base, page);
-#ifndef SY_HARDENED
-	*first = link_objects(cache, sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
-#else
-	*first = sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, sy__page_address(common->heap, page),
-	                           sy__node_objects(page), NULL);
-#endif
+	*first = link_objects(cache, slot, sy__page_address(common->heap, page), sy__node_objects(page));
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
 	sy__node_count_in(home, page);

@@ -461,7 +461,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
-	heap->never_reclaims = SY__IS_HARDENED && heap->tunables[SLUB_HARDEN] & SY__HARDEN_APART;
+	heap->never_reclaims = sy__keeps_apart(heap);
 	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0);
 }
 
@@ -476,16 +476,16 @@ static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
-	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
-	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
+	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, false, "order of the smallest slabs (pages: 2^order)" },
+	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL, false,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3" },
-	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL,
+	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
-	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
-	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
-	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
+	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 	[SLUB_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
 };

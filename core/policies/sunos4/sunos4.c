@@ -40,11 +40,11 @@ static const char *const off_on[] = { "off", "on" };
 static const char *const fit_names[] = { "leftmost", "better" };
 
 static const struct sy_tunable tunables[TUNABLES] = {
-	[FIT] = { "fit", SY__SUNOS4_LEFTMOST, SY__SUNOS4_LEFTMOST, SY__SUNOS4_BETTER, fit_names,
+	[FIT] = { "fit", SY__SUNOS4_LEFTMOST, SY__SUNOS4_LEFTMOST, SY__SUNOS4_BETTER, fit_names, false,
 	          "which free block serves a request: leftmost or better fit" },
-	[CHUNK_ORDER] = { "chunk_order", 2, 0, SY__SUNOS4_MAX_CHUNK_ORDER, NULL,
+	[CHUNK_ORDER] = { "chunk_order", 2, 0, SY__SUNOS4_MAX_CHUNK_ORDER, NULL, false,
 	                  "what memory grows by (pages: 2^order); requests of more than half of it go straight to pages" },
-	[KEEP] = { "keep", 0, 0, 1, off_on, "a chunk that is wholly free stays for later requests" },
+	[KEEP] = { "keep", 0, 0, 1, off_on, false, "a chunk that is wholly free stays for later requests" },
 };
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page, map);

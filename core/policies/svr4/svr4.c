@@ -44,7 +44,7 @@
 enum tunable { POOL_ORDER, TUNABLES };
 
 static const struct sy_tunable tunables[TUNABLES] = {
-	[POOL_ORDER] = { "pool_order", 2, 0, SY__SVR4_MAX_POOL_ORDER, NULL,
+	[POOL_ORDER] = { "pool_order", 2, 0, SY__SVR4_MAX_POOL_ORDER, NULL, false,
 	                 "size of a pool (pages: 2^order); requests of more than half of it go straight to pages" },
 };
 

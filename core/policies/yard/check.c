@@ -33,7 +33,6 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 #ifdef SY_HARDENED
 	remote += (uint32_t)own->quarantine.held;
 #endif
-
 	counts->objects_in_use -= remote;
 	counts->objects_cached += remote;
 	if (own->slab)
@@ -161,7 +160,8 @@ static const char *check_dummy(const struct sy__yard_slot *dummy)
 #ifdef SY_HARDENED
 static const char *check_quarantine(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__node_quarantine_is_sound(&cache->base, &own->quarantine) ? NULL : "yard: what a slot keeps in quarantine is not marked, or not in use";
+	return sy__node_quarantine_is_sound(&cache->base, &own->quarantine)
+	               ? NULL : "yard: what a slot keeps in quarantine is not marked, or not in use";
 }
 #endif
 

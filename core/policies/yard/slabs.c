@@ -84,9 +84,9 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
 }
 
 /* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
- * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the objects that they freed; and no mark stays
- * in a descriptor that may be a large allocation's next. A slab that is partial from now on comes onto its node's list under the
- * lock, before anybody looks there. Pages that went back. */
+ * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the
+ * objects that they freed; and no mark stays in a descriptor that may be a large allocation's next. A slab that is partial from now on
+ * comes onto its node's list under the lock, before anybody looks there. Pages that went back. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);

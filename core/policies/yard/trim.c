@@ -17,8 +17,9 @@
  * what others free meanwhile gathers in the word, as in any owned slab. The list without what goes is pushed back in the exchange
  * that takes the owned bit away.
  *
- * Not hardened, as a slab ends with all its objects on its list. Only with threads, whose heaps get their memory from an operating system; not where free objects must keep their contents
- * (constructors, readers under RCU), and not of slabs with more pages than there are bits.
+ * Not hardened, as a slab then ends only with all its objects on its list. Only with threads, whose heaps get their memory from an
+ * operating system; not where free objects must keep their contents (constructors, readers under RCU), and not of slabs with more
+ * pages than there are bits.
  */
 #include "../../geometry.h"
 #include "yard.h"

@@ -265,7 +265,7 @@ static bool yard_heap_init(struct sy_heap *heap)
 {
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
-	heap->never_reclaims = SY__IS_HARDENED && heap->tunables[YARD_HARDEN] & SY__HARDEN_APART;
+	heap->never_reclaims = sy__keeps_apart(heap);
 	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], 0, 0) &&
 	       (!heap->threads || sy__yard_this_slot_init(yard));
 }
@@ -298,12 +298,13 @@ static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
-	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
-	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
+	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, false, "order of the smallest slabs (pages: 2^order)" },
+	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL, false,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
-	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
-	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
-	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
+	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
+	                       "objects that a slab should hold at least; 0: by size" },
+	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL, false,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
 	[YARD_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 	[YARD_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
