@@ -5,7 +5,8 @@
  * build's structures may differ, and then nothing is read. A program may have the library more than once, in libslabyard.so and in
  * libslabyard-malloc.so; each has its own anchor.
  *
- * A heap's structures lead to functions in one place, its policy. That is found again by its name.
+ * A heap's structures lead to functions in one place, its policy. That is found again by its name; a hardened one
+ * (core/policies/links.h) by way of the policy that it is a form of.
  */
 #include "inspect.h"
 
@@ -140,9 +141,14 @@ void heaps_want(const struct sy_heap *heap, bool all)
 static const struct sy_policy *policy_of(const struct found *found, const struct sy_policy *theirs)
 {
 	for (unsigned i = 0; i < found->anchor_count; i++)
-		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++)
-			if (theirs && found->anchors[i]->policies[j].policy == theirs)
-				return sy_policy_find(found->anchors[i]->policies[j].name);
+		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++) {
+			const struct sy_policy *policy = sy_policy_find(found->anchors[i]->policies[j].name);
+
+			if (policy && theirs == found->anchors[i]->policies[j].policy)
+				return policy;
+			if (policy && policy->hardened && theirs == found->anchors[i]->policies[j].hardened)
+				return policy->hardened;
+		}
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "core/heap.h"
 #include "core/list.h"
 #include "core/pages/pages.h"
+#include "library/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,11 +186,13 @@ static void write_policy(struct json *json, const struct sy_heap *heap)
 	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++) {
 		const struct sy_tunable *tunable = &policy->tunables[i];
 		int64_t value = heap->tunables[i];
+		char text[SY__SPEC_SHOWN];
 
+		sy__spec_value(text, sizeof(text), tunable, value);
 		if (value == tunable->default_value)
 			continue;
-		if (tunable->choices && value >= 0 && value <= tunable->max)
-			json_string(json, tunable->name, tunable->choices[value]);
+		if (tunable->choices)
+			json_string(json, tunable->name, text);
 		else
 			json_signed(json, tunable->name, value);
 	}

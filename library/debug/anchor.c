@@ -21,6 +21,7 @@ void sy__anchor_drop(void)
 	for (unsigned i = 0; i < SY__ANCHOR_POLICIES && sy_policies[i]; i++) {
 		strncpy(sy__anchor.policies[i].name, sy_policies[i]->name, sizeof(sy__anchor.policies[i].name) - 1);
 		sy__anchor.policies[i].policy = sy_policies[i];
+		sy__anchor.policies[i].hardened = sy_policies[i]->hardened;
 	}
 	sy__anchor.heaps = &sy__heaps_of_threads.list;
 	sy__anchor.slots = sy__slots_table;

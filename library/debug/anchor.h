@@ -20,7 +20,7 @@ struct sy__anchor {
 	const size_t *mappings;        /* malloc's objects outside of the heap: their number, and their bytes; NULL: it has none */
 	struct {
 		char name[16];
-		const struct sy_policy *policy;
+		const struct sy_policy *policy, *hardened; /* NULL: it can't be */
 	} policies[SY__ANCHOR_POLICIES]; /* a core file has no constants, so names stand here */
 };
 

@@ -25,7 +25,8 @@ from slabyard.base import programs
 from slabyard.live import inspect, prometheus
 from slabyard.results.run import library
 
-POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "bonwick:magazine=on", "bonwick:percpu=8", "slob", "bsd44", "svr4", "sunos4"]
+POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "bonwick:magazine=on", "bonwick:percpu=8", "slob", "bsd44", "svr4", "sunos4",
+            "yard:harden=all", "slub:harden=links+zero+random"]  # fmt: skip
 HERE = Path(__file__).parents[2]
 SCRIPT = HERE / "debugger/libslabyard-malloc.so-gdb.py"
 MOST_STOPPED_US = 100_000
