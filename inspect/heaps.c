@@ -152,14 +152,6 @@ static const struct sy_policy *policy_of(const struct found *found, const struct
 	return NULL;
 }
 
-/* As sy__debug_attach makes the layer, but for the functions that change something. */
-static void adopt_debugging(struct sy__debug *debug, const struct sy_policy *policy)
-{
-	debug->below = policy;
-	debug->policy = *policy;
-	debug->policy.cache_bytes = sy__own_offset(policy) + sizeof(struct sy__own);
-}
-
 static bool adopt(const struct found *found, struct sy_heap *heap)
 {
 	struct sy__debug *debug = heap->debug;
@@ -170,7 +162,7 @@ static bool adopt(const struct found *found, struct sy_heap *heap)
 	if (!debug || heap->policy != &debug->policy)
 		heap->policy = policy;
 	if (debug)
-		adopt_debugging(debug, policy);
+		sy__debug_over(debug, policy);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
 
