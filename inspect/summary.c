@@ -167,10 +167,7 @@ static void write_count(struct json *json, const char *key, const char *name, co
 	json_count(json, "cached_by_nodes", count->node);
 	json_count(json, "waiting_slabs", count->waiting);
 	json_count(json, "overhead_bytes", count->overhead);
-	json_array(json, "fill");
-	for (unsigned i = 0; i < FILLS; i++)
-		json_count(json, NULL, count->fills[i]);
-	json_array_end(json);
+	json_counts(json, "fill", count->fills, FILLS);
 	json_object_end(json);
 }
 
