@@ -125,6 +125,7 @@ struct question {
 };
 
 void summary_write(struct json *, struct sy_heap *, const struct question *);
+void slab_begin(struct json *, const char *key, const struct sy_slab *); /* an object, which the caller ends */
 void whose_write(struct json *, const struct found *, const struct target *, const struct question *);
 void log_write(struct json *, const struct found *, const struct question *);
 

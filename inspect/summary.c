@@ -9,6 +9,7 @@
 #include "core/heap.h"
 #include "core/list.h"
 #include "core/pages/pages.h"
+#include "library/debug/spec.h"
 #include "library/spec.h"
 
 #include <stdlib.h>
@@ -82,18 +83,24 @@ static bool is_asked(const struct sy_slab *slab)
 	return name && !slab->large && (!*name || (slab->cache && strcmp(slab->cache->name, name) == 0));
 }
 
-static void write_slab(const struct slab *slab)
+void slab_begin(struct json *json, const char *key, const struct sy_slab *slab)
 {
 	static const char *const owners[] = { "", "slot", "node" };
+
+	json_object(json, key);
+	address_write(json, "address", slab->address);
+	json_string(json, "cache", slab->cache ? slab->cache->name : NULL);
+	json_count(json, "bytes", slab->bytes);
+	json_string(json, "list", slab->list);
+	json_string(json, "owner_kind", owners[slab->owner_kind]);
+	json_count(json, "owner", slab->owner);
+}
+
+static void write_slab(const struct slab *slab)
+{
 	struct json *json = summary.json;
 
-	json_object(json, NULL);
-	address_write(json, "address", summary.seen.address);
-	json_string(json, "cache", summary.seen.cache ? summary.seen.cache->name : NULL);
-	json_count(json, "bytes", summary.seen.bytes);
-	json_string(json, "list", summary.seen.list);
-	json_string(json, "owner_kind", owners[summary.seen.owner_kind]);
-	json_count(json, "owner", summary.seen.owner);
+	slab_begin(json, NULL, &summary.seen);
 	json_count(json, "used_bytes", slab->used_bytes);
 	json_count(json, "free_bytes", slab->free_bytes);
 	json_known(json, "objects", !slab->count->uncounted, slab->objects);
@@ -174,8 +181,7 @@ static void write_count(struct json *json, const char *key, const char *name, co
 static void write_policy(struct json *json, const struct sy_heap *heap)
 {
 	const struct sy_policy *policy = sy__debug_below(heap);
-	static const char letters[] = "FZPUCLG";
-	char checks[sizeof(letters)] = "";
+	char checks[sizeof(sy__debug_letters)] = "";
 	size_t length = 0;
 
 	json_string(json, "policy", policy->name);
@@ -194,9 +200,9 @@ static void write_policy(struct json *json, const struct sy_heap *heap)
 			json_signed(json, tunable->name, value);
 	}
 	json_object_end(json);
-	for (unsigned i = 0; heap->debug && letters[i]; i++)
+	for (unsigned i = 0; heap->debug && sy__debug_letters[i]; i++)
 		if (heap->debug->config.checks >> i & 1)
-			checks[length++] = letters[i];
+			checks[length++] = sy__debug_letters[i];
 	json_string(json, "checks", checks);
 }
 

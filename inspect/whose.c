@@ -135,19 +135,6 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 	return true;
 }
 
-static void write_slab(struct json *json, const struct look *look)
-{
-	json_object(json, "slab_of");
-	address_write(json, "address", look->slab.address);
-	json_count(json, "bytes", look->slab.bytes);
-	json_string(json, "cache", look->slab.cache ? look->slab.cache->name : NULL);
-	json_string(json, "list", look->slab.list);
-	json_string(json, "owner_kind", look->slab.owner_kind == SY_OWNER_SLOT ? "slot" : look->slab.owner_kind == SY_OWNER_NODE ? "node" : "");
-	json_count(json, "owner", look->slab.owner);
-	json_count(json, "place", look->slab.place);
-	json_object_end(json);
-}
-
 /* page: the first one of a slab, or of a block of a large allocation, which only a walk from its first block on can tell. */
 static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_page *page, const struct question *question)
 {
@@ -167,7 +154,9 @@ static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_pag
 	if (!look.found)
 		return;
 	json_string(json, "place", look.slab.large ? "a large allocation" : "a slab");
-	write_slab(json, &look);
+	slab_begin(json, "slab_of", &look.slab);
+	json_count(json, "place", look.slab.place);
+	json_object_end(json);
 	write_part(json, "part", &look.slab, &look.at, heap);
 	write_part(json, "before", &look.slab, &look.before, heap);
 	write_part(json, "after", &look.slab, &look.after, heap);
