@@ -79,10 +79,11 @@ static void note(const struct sy__stack *stack)
 static void write_frame(struct json *json, uintptr_t address)
 {
 	const char *name = sy__symbol_of(address);
-	char number[24];
 
-	snprintf(number, sizeof(number), "%#lx", (unsigned long)address);
-	json_string(json, NULL, *name == '?' ? number : name);
+	if (*name == '?')
+		address_write(json, NULL, (const void *)address);
+	else
+		json_string(json, NULL, name);
 }
 
 void stack_write(struct json *json, const struct sy__debug *debug, uint32_t number)
