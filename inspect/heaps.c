@@ -39,6 +39,8 @@ static void consider(struct search *search, uintptr_t address, const struct sy__
 	}
 	if ((uintptr_t)is->self != address)
 		return;
+	if (is->sample_rate)
+		search->found->sample_rate = is->sample_rate;
 	if (is->bytes != sizeof(*is) || strncmp(is->build, sy__anchor.build, sizeof(is->build)) != 0)
 		snprintf(search->other, sizeof(search->other), "%.*s", (int)sizeof(is->build) - 1, is->build);
 	else if (search->found->anchor_count < sizeof(search->found->anchors) / sizeof(*search->found->anchors))
@@ -62,16 +64,32 @@ static void search_region(struct search *search, const struct region *region)
 	free(copy);
 }
 
-bool heaps_find(const struct target *target, struct found *found, struct fault *fault)
+static void search_all(struct search *search)
 {
-	struct search search = { .target = target, .found = found };
+	const struct target *target = search->target;
 
 	for (size_t i = 0; i < target->regions.count; i++) {
 		const struct region *region = &target->regions.list[i];
 
 		if (region->readable && region->writable && (!target->modules.count || (region->path && *region->path == '/')))
-			search_region(&search, region);
+			search_region(search, region);
 	}
+}
+
+bool heaps_find_sampling(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct search search = { .target = target, .found = found };
+
+	search_all(&search);
+	return found->sample_rate ||
+	       refuse(fault, "%s does not run on slabyard's malloc, or on one without sampling; start it by `slabyard run`", target->name);
+}
+
+bool heaps_find(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct search search = { .target = target, .found = found };
+
+	search_all(&search);
 	if (found->anchor_count)
 		return true;
 	if (*search.other)

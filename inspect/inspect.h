@@ -104,12 +104,14 @@ bool privileges_drop(const struct target *, struct fault *);
 struct found {
 	struct sy__anchor *anchors[8]; /* one for each copy of the library */
 	unsigned anchor_count;
+	const void *sample_rate; /* of its malloc, of whatever build; NULL: there is none */
 	struct sy_heap *heaps[64];
 	unsigned count;
 	unsigned inside; /* threads that were inside of calls */
 };
 
 bool heaps_find(const struct target *, struct found *, struct fault *); /* the anchors */
+bool heaps_find_sampling(const struct target *, struct found *, struct fault *); /* found->sample_rate */
 void heaps_list(struct found *);                   /* reads the list of heaps; may be called again */
 void heaps_want(const struct sy_heap *, bool all); /* notes the memory of a heap; not all: its bookkeeping alone */
 bool heaps_adopt(struct found *, struct fault *);  /* makes all usable */

@@ -2,6 +2,7 @@
  * slabyard-inspect: what is in the heaps of a running process or of a core file, as JSON.
  *
  *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --address A [--slab]] [--log [--last N]]
+ *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is (malloc/sample.c), for slabyard sample; stops nothing
  *
  * A process is stopped once, for as long as copying what will be read takes. That is prepared: all of it is copied before, unstopped,
  * so that afterwards memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when the process goes on.
@@ -25,7 +26,7 @@
 
 struct arguments {
 	const char *pid, *core, *slabs, *address, *last;
-	bool slab, log;
+	bool slab, log, sampling;
 };
 
 static int status = 2;
@@ -34,9 +35,15 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
                            struct fault *fault)
 {
 	const struct option options[] = {
-		{ "--pid", &arguments->pid, NULL },     { "--core", &arguments->core, NULL }, { "--slabs", &arguments->slabs, NULL },
-		{ "--address", &arguments->address, NULL }, { "--slab", NULL, &arguments->slab },  { "--log", NULL, &arguments->log },
-		{ "--last", &arguments->last, NULL },   { NULL, NULL, NULL },
+		{ "--pid", &arguments->pid, NULL },
+		{ "--core", &arguments->core, NULL },
+		{ "--slabs", &arguments->slabs, NULL },
+		{ "--address", &arguments->address, NULL },
+		{ "--slab", NULL, &arguments->slab },
+		{ "--log", NULL, &arguments->log },
+		{ "--last", &arguments->last, NULL },
+		{ "--sampling", NULL, &arguments->sampling },
+		{ NULL, NULL, NULL },
 	};
 	int end = options_read(options, count, words, fault);
 	uint64_t number = 0;
@@ -187,6 +194,19 @@ static bool answer(struct found *found, const struct target *target, const struc
 	return json_finish(&json, fault);
 }
 
+static bool tell_sampling(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct json json;
+
+	if (!heaps_find_sampling(target, found, fault))
+		return false;
+	json_begin(&json, stdout);
+	json_object(&json, NULL);
+	address_write(&json, "sample_rate", found->sample_rate);
+	json_object_end(&json);
+	return json_finish(&json, fault);
+}
+
 static bool act(int count, char **words, struct fault *fault)
 {
 	static struct target target;
@@ -204,6 +224,8 @@ static bool act(int count, char **words, struct fault *fault)
 	target.name = pid ? name : arguments.core;
 	if (!(pid ? process_open(&target, pid, &status, fault) : core_open(&target, arguments.core, fault)))
 		return false;
+	if (arguments.sampling)
+		return tell_sampling(&target, &found, fault);
 	if (!heaps_find(&target, &found, fault))
 		return false;
 	if (!image_prepare(&target, fault)) {

@@ -285,6 +285,10 @@ def test_what_cannot_be_looked_at(start: Start, tmp_path: Path) -> None:
     assert "no such file" in complaint(slabyard("inspect", str(tmp_path / "none")), 2)
     assert "is no core file" in complaint(slabyard("inspect", "/bin/sh"), 2)
     assert "does not use slabyard" in complaint(slabyard("inspect", str(os.getpid())), 2)
+    with subprocess.Popen(["true"]) as ended:  # and not waited for yet
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        for verb in ("inspect", "sample"):
+            assert "has no program: it is a kernel thread, or has ended" in complaint(slabyard(verb, str(ended.pid)), 2)
     assert "is no address" in complaint(slabyard("inspect", "1", "--address", "here"), 2)
     running = start("yard")
     assert "keeps no log" in complaint(slabyard("inspect", running.pid, "--log"), 2)
@@ -306,8 +310,10 @@ def test_another_build_is_told(start: Start, tmp_path: Path) -> None:
     assert build
     other = build[0][:-3] + b"zz)"
     (tmp_path / "libslabyard-malloc.so").write_bytes(bytes_of.replace(build[0], other))
-    told = complaint(slabyard("inspect", start("yard", malloc=tmp_path / "libslabyard-malloc.so").pid), 2)
+    running = start("yard", malloc=tmp_path / "libslabyard-malloc.so")
+    told = complaint(slabyard("inspect", running.pid), 2)
     assert other.decode() in told and build[0].decode() in told
+    assert slabyard("sample", running.pid).returncode == 0  # which any build's can do
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
