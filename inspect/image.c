@@ -49,7 +49,8 @@ static size_t part_count;
  * theirs, and nobody's heap. */
 static bool is_needed(const struct region *region)
 {
-	bool of_file = region->path && *region->path == '/', of_kernel = region->path && (strcmp(region->path, "[stack]") == 0 || region->path[1] == 'v');
+	const char *path = region->path ? region->path : "";
+	bool of_file = *path == '/', of_kernel = strcmp(path, "[stack]") == 0 || strncmp(path, "[v", 2) == 0; /* [vdso], [vvar] */
 
 	return !region->shared && !of_kernel && (region->writable || (!of_file && !region->executable));
 }

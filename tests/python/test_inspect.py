@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -314,6 +315,11 @@ def test_another_build_is_told(start: Start, tmp_path: Path) -> None:
     told = complaint(slabyard("inspect", running.pid), 2)
     assert other.decode() in told and build[0].decode() in told
     assert slabyard("sample", running.pid).returncode == 0  # which any build's can do
+
+
+def test_a_library_anywhere(start: Start) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # whose name begins like those of the kernel's mappings
+        assert ask(start("yard", malloc=Path(shutil.copy(library(), folder))))["heaps"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
