@@ -1,9 +1,9 @@
 /*
  * Where the other program's heaps are, and how they become usable here.
  *
- * The library has an anchor (library/debug/anchor.h) among its data, which leads to all heaps of threads. It tells the build: another
- * build's structures may differ, and then nothing is read. A program may have the library more than once, in libslabyard.so and in
- * libslabyard-malloc.so; each has its own anchor.
+ * The library has an anchor (library/debug/anchor.h) among its data, which leads to all heaps of threads. The anchor tells
+ * which build the library is. Another build's structures may differ, so its heaps are not read. A program may have the library
+ * more than once, in libslabyard.so and in libslabyard-malloc.so; each has its own anchor.
  *
  * A heap's structures lead to functions in one place, its policy. That is found again by its name; a hardened one
  * (core/policies/links.h) by way of the policy that it is a form of.
@@ -81,8 +81,10 @@ bool heaps_find_sampling(const struct target *target, struct found *found, struc
 	struct search search = { .target = target, .found = found };
 
 	search_all(&search);
-	return found->sample_rate ||
-	       refuse(fault, "%s does not run on slabyard's malloc, or on one without sampling; start it by `slabyard run`", target->name);
+	if (found->sample_rate)
+		return true;
+	return refuse(fault, "%s does not run on slabyard's malloc, or on one without sampling; start it by `slabyard run`",
+	              target->name);
 }
 
 bool heaps_find(const struct target *target, struct found *found, struct fault *fault)
@@ -93,13 +95,13 @@ bool heaps_find(const struct target *target, struct found *found, struct fault *
 	if (found->anchor_count)
 		return true;
 	if (*search.other)
-		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came with that library",
-		              target->name, search.other, sy__anchor.build);
+		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came "
+		              "with that library", target->name, search.other, sy__anchor.build);
 	if (search.unused)
 		return refuse(fault, "%s has slabyard's library, but no heap that threads use", target->name);
 	if (target->truncated)
-		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files (ulimit -c unlimited)",
-		              target->name);
+		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files "
+		              "(ulimit -c unlimited)", target->name);
 	return refuse(fault, "%s does not use slabyard: start it with `slabyard run`, or link it with the library", target->name);
 }
 
@@ -150,7 +152,7 @@ void heaps_want(const struct sy_heap *heap, bool all)
 	image_want(sy__pages_base(heap)->table, sy__known_pages(heap) * sizeof(struct sy_page));
 	while (sy__slot_areas_next(heap, &area, &pages))
 		image_want(pages, (sy__slots_high() + (size_t)1) * SY_SLOT_STRIDE);
-	sy__pages_find(heap, heap);
+	sy__pages_find(heap, heap); /* reads what the walk below does not: which pages have memory */
 	sy__pages_walk((struct sy_heap *)(uintptr_t)heap, want_block, &want);
 }
 
@@ -194,6 +196,7 @@ bool heaps_adopt(struct found *found, struct fault *fault)
 {
 	for (unsigned i = 0; i < found->count; i++)
 		if (!adopt(found, found->heaps[i]))
-			return refuse(fault, "the heap at %p is damaged: its policy is none of the library's", (void *)found->heaps[i]);
+			return refuse(fault, "the heap at %p is damaged: its policy is none of the library's",
+			              (void *)found->heaps[i]);
 	return true;
 }

@@ -2,10 +2,11 @@
  * slabyard-inspect: what is in the heaps of a running process or of a core file, as JSON.
  *
  *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --address A [--slab]] [--log [--last N]]
- *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is (malloc/sample.c), for slabyard sample; stops nothing
+ *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is, for slabyard sample; stops nothing
  *
- * A process is stopped once, for as long as copying what will be read takes. That is prepared: all of it is copied before, unstopped,
- * so that afterwards memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when the process goes on.
+ * A process is stopped once, for as long as it takes to copy what will be read. To make that short, all of it is copied once
+ * before, while the process runs, so that memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when
+ * the process goes on.
  */
 #define _GNU_SOURCE /* personality */
 #include "inspect.h"
@@ -71,7 +72,7 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
 
 /* ---- Other addresses ------------------------------------------------------------------------------------------ */
 
-/* Begins this program again, where it may find other addresses: with them at random, and every other time with mappings from below. */
+/* Begins this program again, to get other addresses: random ones, and every other time with mappings from below. */
 static void begin_again(char **words)
 {
 	const char *before = getenv(ATTEMPT);
@@ -102,7 +103,7 @@ static void adopt_slots(struct found *found)
 		found->inside += sy__slots_adopt(found->anchors[i]->slots, image_has);
 }
 
-/* Bookkeeping first: without it nothing can be told, without an object's memory its slab's count may be wrong. */
+/* Bookkeeping first: without it nothing can be told; without an object's memory only its slab's count may be wrong. */
 static uint64_t copy_process(struct target *target, struct found *found, const char **unstopped)
 {
 	static struct fault why;
@@ -159,7 +160,8 @@ static void write_target(struct json *json, const struct target *target, const s
 	json_object_end(json);
 }
 
-static void write_answer(struct json *json, const struct found *found, const struct target *target, const struct question *question)
+static void write_answer(struct json *json, const struct found *found, const struct target *target,
+                         const struct question *question)
 {
 	if (question->whose)
 		whose_write(json, found, target, question);

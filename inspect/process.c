@@ -1,9 +1,10 @@
 /*
  * A process: its mappings, its memory, and how it is stopped.
  *
- * Stopping. Each thread is seized and interrupted (ptrace), which its program and its parent do not notice: no signal is sent, and a
- * thread in a system call goes on with it. A signal that comes meanwhile is delivered when the thread is let go. If this process is
- * killed, the kernel lets them go. A process that a debugger has stopped stays so, and is read as it is.
+ * Stopping. Each thread is seized and interrupted (ptrace), which its program and its parent do not notice: no signal is sent,
+ * and a thread in a system call goes on with it afterwards. A signal that comes meanwhile is delivered when the thread is let
+ * go. If this process is killed, the kernel lets the threads go. A process that a debugger has stopped stays so, and is read as
+ * it is.
  */
 #define _GNU_SOURCE
 #include "inspect.h"
@@ -104,7 +105,7 @@ bool process_open(struct target *target, pid_t pid, int *status, struct fault *f
 	target->memory = open(proc_path(pid, "mem"), O_RDONLY | O_CLOEXEC);
 	if (target->memory < 0 && (errno == EACCES || errno == EPERM)) {
 		*status = MISSING;
-		return refuse(fault, "process %ld may not be looked into by this user; use sudo, or look at a core file", (long)pid);
+		return refuse(fault, "process %ld may not be looked into by this user; use sudo", (long)pid);
 	}
 	if (target->memory < 0 || readlink(proc_path(pid, "exe"), target->program, sizeof(target->program) - 1) <= 0)
 		return refuse(fault, "process %ld has no program: it is a kernel thread, or has ended", (long)pid);

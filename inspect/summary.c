@@ -137,7 +137,8 @@ static bool begin_slab(void *context, const struct sy_slab *seen)
 static bool add_part(void *context, const struct sy_slab *seen, const struct sy_part *part)
 {
 	struct count *count = summary.slab.count;
-	bool is_object = part->is_object && (!seen->large || sy__page_bytes(seen->page)); /* of a large one's blocks only the first has them */
+	bool is_first = !seen->large || sy__page_bytes(seen->page); /* a large object's first block alone knows its size */
+	bool is_object = part->is_object && is_first;
 
 	(void)context;
 	summary.slab.objects += is_object;
