@@ -21,13 +21,13 @@ from typing import Any
 
 import pytest
 from handmade import complaint, slabyard
+from preloaded import POLICIES, environment
 
 from slabyard.base import programs
 from slabyard.live import inspect, prometheus
 from slabyard.results.run import library
 
-POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "bonwick:magazine=on", "bonwick:percpu=8", "slob", "bsd44", "svr4", "sunos4",
-            "yard:harden=all", "slub:harden=links+zero+random"]  # fmt: skip
+SPECS = [*POLICIES, "bonwick:magazine=on", "bonwick:percpu=8", "yard:harden=all", "slub:harden=links+zero+random"]
 HERE = Path(__file__).parents[2]
 SCRIPT = HERE / "debugger/libslabyard-malloc.so-gdb.py"
 MOST_STOPPED_US = 100_000
@@ -135,7 +135,7 @@ def start(program: Path, tmp_path: Path) -> Iterator[Start]:
     def run(
         allocator: str = "yard", debug: str = "", objects: int = 1000, threads: int = 0, malloc: Path | None = None, user: str | None = None
     ) -> Running:
-        variables = {**os.environ, "LD_PRELOAD": str(malloc or library()), "SLABYARD": allocator, "SLABYARD_DEBUG": debug}
+        variables = environment(allocator, malloc, SLABYARD_DEBUG=debug)
         process = subprocess.Popen(
             [program, str(objects), str(threads)], env=variables, stdout=subprocess.PIPE, text=True, cwd=tmp_path, user=user,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2),
@@ -191,7 +191,7 @@ def check_addresses(target: Running | Path, of: Running, checked: bool) -> None:
 
 
 @pytest.mark.parametrize("debug", ["", "FZPU"])
-@pytest.mark.parametrize("allocator", POLICIES)
+@pytest.mark.parametrize("allocator", SPECS)
 def test_a_process_and_its_core_file(start: Start, tmp_path: Path, allocator: str, debug: str) -> None:
     running = start(allocator, debug)
     answer = ask(running)
