@@ -241,6 +241,7 @@ def test_a_busy_process_goes_on(start: Start) -> None:
 
 def test_slabs_of_a_cache_and_parts_of_a_slab(start: Start) -> None:
     running = start("slub", "FU")
+    assert "has no cache kmalloc-none" in complaint(slabyard("inspect", running.pid, "--slabs", "kmalloc-none"), 2)
     answer = ask(running, "--slabs", "kmalloc-144")
     slabs = answer["heaps"][0]["slabs"]
     (cache,) = (one for one in answer["heaps"][0]["caches"] if one["name"] == "kmalloc-144")

@@ -56,6 +56,12 @@ def rows_of(heap: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in [*heap["caches"], heap["shared"], heap["large"]] if one["slabs"]]
 
 
+def check_cache(answer: Answer, name: str) -> None:
+    """UserError where no heap has a cache of this name."""
+    if not any(one["name"] == name for heap in answer["heaps"] for one in heap["caches"]):
+        raise UserError(f"{name_of(answer)} has no cache {name}; inspect without --slabs lists those with slabs")
+
+
 def spec_of(heap: dict[str, Any]) -> str:
     """The heap's spec, as sy_heap_open takes it."""
     settings = ",".join(f"{name}={value}" for name, value in heap["tunables"].items())
