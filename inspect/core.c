@@ -87,8 +87,9 @@ static int by_address(const void *a, const void *b)
 
 static bool add_segment(struct target *target, const struct file *file, const ElfW(Phdr) *is, struct fault *fault)
 {
-	struct region region = { .start = is->p_vaddr, .end = is->p_vaddr + is->p_memsz, .offset = is->p_offset, .stored = is->p_filesz,
-		                 .readable = is->p_flags & PF_R, .writable = is->p_flags & PF_W, .executable = is->p_flags & PF_X };
+	struct region region = { .start = is->p_vaddr, .end = is->p_vaddr + is->p_memsz, .offset = is->p_offset,
+		                 .stored = is->p_filesz, .readable = is->p_flags & PF_R, .writable = is->p_flags & PF_W,
+		                 .executable = is->p_flags & PF_X };
 
 	if (is->p_offset + is->p_filesz > file->bytes) {
 		target->truncated = true;
@@ -142,14 +143,16 @@ bool core_open(struct target *target, const char *path, struct fault *fault)
 	ElfW(Ehdr) header;
 
 	if (file.number < 0 || fstat(file.number, &status))
-		return refuse(fault, "%s: %s", path, errno == ENOENT ? "no such file" : strerror(errno));
+		return refuse(fault, "%s: %s", path,
+		              errno == ENOENT ? "no such file; name a core file, or a process by its number" : strerror(errno));
 	file.bytes = (uint64_t)status.st_size;
 	target->memory = file.number;
 	target->owner = status.st_uid;
 	target->group = status.st_gid;
 	if (pread(file.number, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
 	    header.e_type != ET_CORE)
-		return refuse(fault, "%s: is no core file; a compressed one has to be unpacked first (coredumpctl dump, zstd -d)", path);
+		return refuse(fault, "%s: is no core file; a compressed one has to be unpacked first (coredumpctl dump, zstd -d)",
+		              path);
 	if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
 		return refuse(fault, "%s: is of a program with pointers of another size than this command's", path);
 	return read_segments(target, &file, &header, fault);

@@ -1,11 +1,12 @@
 /*
  * Where the other program's heaps are, and how they become usable here.
  *
- * The library has an anchor (library/debug/anchor.h) among its data, which leads to all heaps of threads. It tells the build: another
- * build's structures may differ, and then nothing is read. A program may have the library more than once, in libslabyard.so and in
- * libslabyard-malloc.so; each has its own anchor.
+ * The library has an anchor (library/debug/anchor.h) among its data, which leads to all heaps of threads. The anchor tells
+ * which build the library is. Another build's structures may differ, so its heaps are not read. A program may have the library
+ * more than once, in libslabyard.so and in libslabyard-malloc.so; each has its own anchor.
  *
- * A heap's structures lead to functions in one place, its policy. That is found again by its name.
+ * A heap's structures lead to functions in one place, its policy. That is found again by its name; a hardened one
+ * (core/policies/links.h) by way of the policy that it is a form of.
  */
 #include "inspect.h"
 
@@ -38,6 +39,8 @@ static void consider(struct search *search, uintptr_t address, const struct sy__
 	}
 	if ((uintptr_t)is->self != address)
 		return;
+	if (is->sample_rate)
+		search->found->sample_rate = is->sample_rate;
 	if (is->bytes != sizeof(*is) || strncmp(is->build, sy__anchor.build, sizeof(is->build)) != 0)
 		snprintf(search->other, sizeof(search->other), "%.*s", (int)sizeof(is->build) - 1, is->build);
 	else if (search->found->anchor_count < sizeof(search->found->anchors) / sizeof(*search->found->anchors))
@@ -61,26 +64,44 @@ static void search_region(struct search *search, const struct region *region)
 	free(copy);
 }
 
-bool heaps_find(const struct target *target, struct found *found, struct fault *fault)
+static void search_all(struct search *search)
 {
-	struct search search = { .target = target, .found = found };
+	const struct target *target = search->target;
 
 	for (size_t i = 0; i < target->regions.count; i++) {
 		const struct region *region = &target->regions.list[i];
 
 		if (region->readable && region->writable && (!target->modules.count || (region->path && *region->path == '/')))
-			search_region(&search, region);
+			search_region(search, region);
 	}
+}
+
+bool heaps_find_sampling(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct search search = { .target = target, .found = found };
+
+	search_all(&search);
+	if (found->sample_rate)
+		return true;
+	return refuse(fault, "%s does not run on slabyard's malloc, or on one without sampling; start it by `slabyard run`",
+	              target->name);
+}
+
+bool heaps_find(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct search search = { .target = target, .found = found };
+
+	search_all(&search);
 	if (found->anchor_count)
 		return true;
 	if (*search.other)
-		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came with that library",
-		              target->name, search.other, sy__anchor.build);
+		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came "
+		              "with that library", target->name, search.other, sy__anchor.build);
 	if (search.unused)
 		return refuse(fault, "%s has slabyard's library, but no heap that threads use", target->name);
 	if (target->truncated)
-		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files (ulimit -c unlimited)",
-		              target->name);
+		return refuse(fault, "%s is cut short, and lacks what leads to the heaps: raise the limit to core files "
+		              "(ulimit -c unlimited)", target->name);
 	return refuse(fault, "%s does not use slabyard: start it with `slabyard run`, or link it with the library", target->name);
 }
 
@@ -131,7 +152,7 @@ void heaps_want(const struct sy_heap *heap, bool all)
 	image_want(sy__pages_base(heap)->table, sy__known_pages(heap) * sizeof(struct sy_page));
 	while (sy__slot_areas_next(heap, &area, &pages))
 		image_want(pages, (sy__slots_high() + (size_t)1) * SY_SLOT_STRIDE);
-	sy__pages_find(heap, heap);
+	sy__pages_find(heap, heap); /* reads what the walk below does not: which pages have memory */
 	sy__pages_walk((struct sy_heap *)(uintptr_t)heap, want_block, &want);
 }
 
@@ -139,24 +160,16 @@ void heaps_want(const struct sy_heap *heap, bool all)
 
 static const struct sy_policy *policy_of(const struct found *found, const struct sy_policy *theirs)
 {
-	for (unsigned i = 0; theirs && i < found->anchor_count; i++)
+	for (unsigned i = 0; i < found->anchor_count; i++)
 		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++) {
-			const struct sy_policy *ours = sy_policy_find(found->anchors[i]->policies[j].name);
+			const struct sy_policy *policy = sy_policy_find(found->anchors[i]->policies[j].name);
 
-			if (found->anchors[i]->policies[j].policy == theirs)
-				return ours;
-			if (ours && found->anchors[i]->policies[j].hardened == theirs)
-				return ours->hardened;
+			if (policy && theirs == found->anchors[i]->policies[j].policy)
+				return policy;
+			if (policy && policy->hardened && theirs == found->anchors[i]->policies[j].hardened)
+				return policy->hardened;
 		}
 	return NULL;
-}
-
-/* As sy__debug_attach makes the layer, but for the functions that change something. */
-static void adopt_debugging(struct sy__debug *debug, const struct sy_policy *policy)
-{
-	debug->below = policy;
-	debug->policy = *policy;
-	debug->policy.cache_bytes = sy__own_offset(policy) + sizeof(struct sy__own);
 }
 
 static bool adopt(const struct found *found, struct sy_heap *heap)
@@ -169,7 +182,7 @@ static bool adopt(const struct found *found, struct sy_heap *heap)
 	if (!debug || heap->policy != &debug->policy)
 		heap->policy = policy;
 	if (debug)
-		adopt_debugging(debug, policy);
+		sy__debug_over(debug, policy);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
 
@@ -183,6 +196,7 @@ bool heaps_adopt(struct found *found, struct fault *fault)
 {
 	for (unsigned i = 0; i < found->count; i++)
 		if (!adopt(found, found->heaps[i]))
-			return refuse(fault, "the heap at %p is damaged: its policy is none of the library's", (void *)found->heaps[i]);
+			return refuse(fault, "the heap at %p is damaged: its policy is none of the library's",
+			              (void *)found->heaps[i]);
 	return true;
 }

@@ -1,13 +1,13 @@
 /*
  * The other program's memory, at its own addresses.
  *
- * All its writable memory is reserved here without access, so that nothing of ours comes to lie there. A touch faults, and the fault's
- * handler brings the chunk (CHUNK bytes, aligned) around it. So only what is looked at is copied, and nothing has to know beforehand
- * what that is. Of a process that goes on again, what will be needed is noted and brought while it is stopped; a chunk that is
- * touched later comes late, and is counted as such.
+ * All its writable memory is reserved here without access, so that nothing of ours comes to lie there. The first touch of a
+ * place faults, and the fault's handler brings the chunk (CHUNK bytes, aligned) around it. So only what is looked at is copied,
+ * and nothing has to know beforehand what that is. Of a process, what will be needed is noted and brought while the process is
+ * stopped; a chunk that is touched when it goes on already comes late, and is counted as such.
  *
- * The program was loaded to addresses that the system chose at random. If one of the other program's is among them, it begins again
- * (main.c), and finds itself elsewhere.
+ * The system loads this program to addresses that it chooses at random. If the other program has memory at one of them, this
+ * program begins again (main.c), and finds itself elsewhere.
  */
 #define _GNU_SOURCE
 #include "inspect.h"
@@ -45,25 +45,27 @@ static size_t part_count;
 
 /* ---- Addresses ------------------------------------------------------------------------------------------------ */
 
-/* What a heap may be in: memory that is written, and addresses that may be by the time we look. Our own stack is where others have
- * theirs, and nobody's heap. */
+/* What a heap may be in: memory that is writable, and addresses that may have become so by the time we look. No heap is on the
+ * main thread's stack, and ours is where others have theirs. */
 static bool is_needed(const struct region *region)
 {
-	bool of_file = region->path && *region->path == '/', of_kernel = region->path && (strcmp(region->path, "[stack]") == 0 || region->path[1] == 'v');
+	const char *path = region->path ? region->path : "";
+	bool of_file = *path == '/', of_kernel = strcmp(path, "[stack]") == 0 || strncmp(path, "[v", 2) == 0; /* [vdso], [vvar] */
 
 	return !region->shared && !of_kernel && (region->writable || (!of_file && !region->executable));
 }
 
 static bool take(const struct region *region, struct fault *fault)
 {
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 	struct part *part = &parts[part_count];
 	size_t bytes = region->end - region->start;
 
 	if (!region->writable && bytes > MOST_GROWTH)
 		bytes = MOST_GROWTH;
-	if (mmap((void *)region->start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) !=
-	    (void *)region->start)
-		return !region->writable || refuse(fault, "the addresses from %#lx on are in use here", (unsigned long)region->start);
+	if (mmap((void *)region->start, bytes, PROT_NONE, flags, -1, 0) != (void *)region->start)
+		return !region->writable ||
+		       refuse(fault, "the addresses from %#lx on cannot be had here; try again", (unsigned long)region->start);
 	part->start = region->start;
 	part->end = region->start + bytes;
 	part->first = region->start & ~(CHUNK - 1);
@@ -138,8 +140,8 @@ static void fault_handler(int number, siginfo_t *information, void *registers)
 {
 	uintptr_t address = (uintptr_t)information->si_addr;
 	struct part *part = part_of(address);
-	static const char told[] = "slabyard-inspect: the heap is damaged, or its memory is missing: a pointer in it leads to where there is "
-	                           "nothing. Of a process that was just growing, try again\n";
+	static const char told[] = "slabyard-inspect: the heap is damaged, or its memory is missing: a pointer in it leads to "
+	                           "where there is nothing. Of a process that was just growing, try again\n";
 
 	(void)number;
 	(void)registers;
@@ -245,10 +247,13 @@ static bool find_spans(void)
 /* Relaxed: a span is of one thread alone, and whoever joins the threads sees what they did. */
 static void *bring_spans(void *nothing)
 {
-	size_t at;
+	while (!work.deadline || now_ns() < work.deadline) {
+		size_t at = __atomic_fetch_add(&work.next, 1, __ATOMIC_RELAXED);
 
-	while ((!work.deadline || now_ns() < work.deadline) && (at = __atomic_fetch_add(&work.next, 1, __ATOMIC_RELAXED)) < work.count)
+		if (at >= work.count)
+			break;
 		bring(work.spans[at].part, work.spans[at].index, work.spans[at].count);
+	}
 	return nothing;
 }
 

@@ -1,12 +1,13 @@
 /*
  * slabyard-inspect: what is in the heaps of another process, or of a core file.
  *
- * The other program's memory is brought to the same addresses in this process (image.c), from a process that is stopped meanwhile
- * (process.c) or from a core file (core.c). Then its heaps are our own, all but their pointers to code: these are set to this program's
- * (heaps.c), and the library's own walk, records and log tell what there is. So nothing here knows how a policy keeps its objects.
+ * The other program's memory is brought to the same addresses in this process (image.c), from a process that is stopped
+ * meanwhile (process.c) or from a core file (core.c). Then its heaps are as good as our own, but for their pointers to code.
+ * These are set to this program's code (heaps.c), and the library's own walk, records and log tell what there is. So nothing
+ * here knows how a policy keeps its objects.
  *
- * All of that memory is somebody else's, and may be damaged or made up: a pointer that leads nowhere ends this program with one line.
- * It has no rights by then that the other program did not have (privileges.c).
+ * All of that memory is somebody else's, and may be damaged or made up: a pointer that leads nowhere ends this program with one
+ * line. When the copy is there, this program gives up all rights that the other one did not have (privileges.c).
  */
 #ifndef INSPECT_H
 #define INSPECT_H
@@ -57,7 +58,7 @@ struct target {
 
 /* process.c. False: see fault; *status is the exit status then. */
 bool process_open(struct target *, pid_t, int *status, struct fault *);
-bool process_stop(struct target *, struct fault *); /* false also where a debugger has it, or nobody can stop it: see target->stopped */
+bool process_stop(struct target *, struct fault *); /* false: we did not; a debugger may have, see target->stopped */
 void process_resume(struct target *);
 uint64_t now_ns(void);
 
@@ -76,7 +77,7 @@ struct image_counts {
 };
 extern struct image_counts image_counts;
 
-/* Takes the addresses of the other program's writable memory. False: something of ours is there; the program is to begin again. */
+/* Takes the addresses of the other program's writable memory. False: something of ours is there; we have to begin again. */
 bool image_prepare(struct target *, struct fault *);
 
 /* From here on addresses that were not brought yet are, when they are touched. */
@@ -104,12 +105,14 @@ bool privileges_drop(const struct target *, struct fault *);
 struct found {
 	struct sy__anchor *anchors[8]; /* one for each copy of the library */
 	unsigned anchor_count;
+	const void *sample_rate; /* of its malloc, of whatever build; NULL: there is none */
 	struct sy_heap *heaps[64];
 	unsigned count;
 	unsigned inside; /* threads that were inside of calls */
 };
 
 bool heaps_find(const struct target *, struct found *, struct fault *); /* the anchors */
+bool heaps_find_sampling(const struct target *, struct found *, struct fault *); /* found->sample_rate */
 void heaps_list(struct found *);                   /* reads the list of heaps; may be called again */
 void heaps_want(const struct sy_heap *, bool all); /* notes the memory of a heap; not all: its bookkeeping alone */
 bool heaps_adopt(struct found *, struct fault *);  /* makes all usable */
@@ -125,19 +128,20 @@ struct question {
 };
 
 void summary_write(struct json *, struct sy_heap *, const struct question *);
+void slab_begin(struct json *, const char *key, const struct sy_slab *); /* an object, which the caller ends */
 void whose_write(struct json *, const struct found *, const struct target *, const struct question *);
-void log_write(struct json *, const struct found *, const struct question *);
 
-/* stacks.c: names of functions take long to find, so an answer is written twice: first to nowhere, which only notes the stacks in it. */
+/* log.c */
+void log_write(struct json *, const struct found *, const struct question *);
+void times_begin(const struct target *, const struct found *, uint64_t stopped_at);
+void time_write(struct json *, uint64_t time); /* as "seconds_ago" */
+void address_write(struct json *, const char *key, const void *address);
+
+/* stacks.c: names of functions take long to find, one by one. So an answer is written twice, first to nowhere, which only notes
+ * the stacks in it; stacks_look_up then finds all their names at once. */
 struct sy__debug;
 void stacks_begin(const struct target *);
 void stack_write(struct json *, const struct sy__debug *, uint32_t number);
 void stacks_look_up(void);
-
-/* times.c */
-void times_begin(const struct target *, const struct found *, uint64_t stopped_at);
-void time_write(struct json *, uint64_t time); /* as "seconds_ago" */
-
-void address_write(struct json *, const char *key, const void *address);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * What debugging recorded (core/debug/debug.h): the log of transactions, and when things were.
  *
- * Times are told from the moment in which the process was stopped. A core file does not tell when it was written, so in one they are
- * told from the youngest time in it.
+ * Times are told as seconds before the process was stopped. A core file does not say when it was written, so there they are
+ * told as seconds before the youngest time in it.
  */
 #include "inspect.h"
 
@@ -71,7 +71,8 @@ static void write_transaction(struct json *json, const struct sy__debug *debug, 
 /* The youngest first. */
 static void write_heap(struct json *json, const struct sy__debug *debug, const struct question *question)
 {
-	uint64_t oldest = debug->transactions > debug->config.ring ? debug->transactions - debug->config.ring : 0, left = question->last;
+	uint64_t oldest = debug->transactions > debug->config.ring ? debug->transactions - debug->config.ring : 0;
+	uint64_t left = question->last;
 
 	for (uint64_t number = debug->transactions; number > oldest && left; number--) {
 		const struct sy__transaction *is = &debug->ring[(number - 1) % debug->config.ring];

@@ -2,9 +2,11 @@
  * slabyard-inspect: what is in the heaps of a running process or of a core file, as JSON.
  *
  *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --address A [--slab]] [--log [--last N]]
+ *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is, for slabyard sample; stops nothing
  *
- * A process is stopped once, for as long as copying what will be read takes. That is prepared: all of it is copied before, unstopped,
- * so that afterwards memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when the process goes on.
+ * A process is stopped once, for as long as it takes to copy what will be read. To make that short, all of it is copied once
+ * before, while the process runs, so that memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when
+ * the process goes on.
  */
 #define _GNU_SOURCE /* personality */
 #include "inspect.h"
@@ -25,7 +27,7 @@
 
 struct arguments {
 	const char *pid, *core, *slabs, *address, *last;
-	bool slab, log;
+	bool slab, log, sampling;
 };
 
 static int status = 2;
@@ -34,9 +36,15 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
                            struct fault *fault)
 {
 	const struct option options[] = {
-		{ "--pid", &arguments->pid, NULL },     { "--core", &arguments->core, NULL }, { "--slabs", &arguments->slabs, NULL },
-		{ "--address", &arguments->address, NULL }, { "--slab", NULL, &arguments->slab },  { "--log", NULL, &arguments->log },
-		{ "--last", &arguments->last, NULL },   { NULL, NULL, NULL },
+		{ "--pid", &arguments->pid, NULL },
+		{ "--core", &arguments->core, NULL },
+		{ "--slabs", &arguments->slabs, NULL },
+		{ "--address", &arguments->address, NULL },
+		{ "--slab", NULL, &arguments->slab },
+		{ "--log", NULL, &arguments->log },
+		{ "--last", &arguments->last, NULL },
+		{ "--sampling", NULL, &arguments->sampling },
+		{ NULL, NULL, NULL },
 	};
 	int end = options_read(options, count, words, fault);
 	uint64_t number = 0;
@@ -64,7 +72,7 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
 
 /* ---- Other addresses ------------------------------------------------------------------------------------------ */
 
-/* Begins this program again, where it may find other addresses: with them at random, and every other time with mappings from below. */
+/* Begins this program again, to get other addresses: random ones, and every other time with mappings from below. */
 static void begin_again(char **words)
 {
 	const char *before = getenv(ATTEMPT);
@@ -95,7 +103,7 @@ static void adopt_slots(struct found *found)
 		found->inside += sy__slots_adopt(found->anchors[i]->slots, image_has);
 }
 
-/* Bookkeeping first: without it nothing can be told, without an object's memory its slab's count may be wrong. */
+/* Bookkeeping first: without it nothing can be told; without an object's memory only its slab's count may be wrong. */
 static uint64_t copy_process(struct target *target, struct found *found, const char **unstopped)
 {
 	static struct fault why;
@@ -152,7 +160,8 @@ static void write_target(struct json *json, const struct target *target, const s
 	json_object_end(json);
 }
 
-static void write_answer(struct json *json, const struct found *found, const struct target *target, const struct question *question)
+static void write_answer(struct json *json, const struct found *found, const struct target *target,
+                         const struct question *question)
 {
 	if (question->whose)
 		whose_write(json, found, target, question);
@@ -187,6 +196,19 @@ static bool answer(struct found *found, const struct target *target, const struc
 	return json_finish(&json, fault);
 }
 
+static bool tell_sampling(const struct target *target, struct found *found, struct fault *fault)
+{
+	struct json json;
+
+	if (!heaps_find_sampling(target, found, fault))
+		return false;
+	json_begin(&json, stdout);
+	json_object(&json, NULL);
+	address_write(&json, "sample_rate", found->sample_rate);
+	json_object_end(&json);
+	return json_finish(&json, fault);
+}
+
 static bool act(int count, char **words, struct fault *fault)
 {
 	static struct target target;
@@ -204,6 +226,8 @@ static bool act(int count, char **words, struct fault *fault)
 	target.name = pid ? name : arguments.core;
 	if (!(pid ? process_open(&target, pid, &status, fault) : core_open(&target, arguments.core, fault)))
 		return false;
+	if (arguments.sampling)
+		return tell_sampling(&target, &found, fault);
 	if (!heaps_find(&target, &found, fault))
 		return false;
 	if (!image_prepare(&target, fault)) {

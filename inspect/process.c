@@ -1,9 +1,10 @@
 /*
  * A process: its mappings, its memory, and how it is stopped.
  *
- * Stopping. Each thread is seized and interrupted (ptrace), which its program and its parent do not notice: no signal is sent, and a
- * thread in a system call goes on with it. A signal that comes meanwhile is delivered when the thread is let go. If this process is
- * killed, the kernel lets them go. A process that a debugger has stopped stays so, and is read as it is.
+ * Stopping. Each thread is seized and interrupted (ptrace), which its program and its parent do not notice: no signal is sent,
+ * and a thread in a system call goes on with it afterwards. A signal that comes meanwhile is delivered when the thread is let
+ * go. If this process is killed, the kernel lets the threads go. A process that a debugger has stopped stays so, and is read as
+ * it is.
  */
 #define _GNU_SOURCE
 #include "inspect.h"
@@ -40,18 +41,19 @@ uint64_t now_ns(void)
 
 /* ---- What /proc tells ----------------------------------------------------------------------------------------- */
 
-static FILE *open_proc(pid_t pid, const char *name)
+/* /proc/PID/name, until the next call. */
+static const char *proc_path(pid_t pid, const char *name)
 {
-	char path[64];
+	static char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
-	return fopen(path, "re");
+	return path;
 }
 
 /* A number behind a name in /proc/PID/status, and the word behind it; -1: it is not there. */
 static long status_of(pid_t pid, const char *name, char *word)
 {
-	FILE *file = open_proc(pid, "status");
+	FILE *file = fopen(proc_path(pid, "status"), "re");
 	char line[256];
 	long value = -1;
 
@@ -70,7 +72,7 @@ static long status_of(pid_t pid, const char *name, char *word)
 
 static bool read_maps(struct target *target, struct fault *fault)
 {
-	FILE *file = open_proc(target->pid, "maps");
+	FILE *file = fopen(proc_path(target->pid, "maps"), "re");
 	char line[4400], kind[5];
 	bool kept = true;
 
@@ -95,36 +97,20 @@ static bool read_maps(struct target *target, struct fault *fault)
 	return kept;
 }
 
-static bool read_owner(struct target *target)
-{
-	char path[64];
-	ssize_t length;
-
-	target->owner = (uid_t)status_of(target->pid, "Uid:", NULL);
-	target->group = (gid_t)status_of(target->pid, "Gid:", NULL);
-	snprintf(path, sizeof(path), "/proc/%ld/exe", (long)target->pid);
-	length = readlink(path, target->program, sizeof(target->program) - 1);
-	if (length > 0)
-		target->program[length] = '\0';
-	return length > 0;
-}
-
 bool process_open(struct target *target, pid_t pid, int *status, struct fault *fault)
 {
-	char path[64];
-
 	target->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%ld", (long)pid);
-	if (access(path, F_OK))
+	if (access(proc_path(pid, "status"), F_OK))
 		return refuse(fault, "there is no process %ld", (long)pid);
-	snprintf(path, sizeof(path), "/proc/%ld/mem", (long)pid);
-	target->memory = open(path, O_RDONLY | O_CLOEXEC);
-	if (target->memory < 0) {
+	target->memory = open(proc_path(pid, "mem"), O_RDONLY | O_CLOEXEC);
+	if (target->memory < 0 && (errno == EACCES || errno == EPERM)) {
 		*status = MISSING;
-		return refuse(fault, "process %ld may not be looked into by this user; use sudo, or look at a core file", (long)pid);
+		return refuse(fault, "process %ld may not be looked into by this user; use sudo", (long)pid);
 	}
-	if (!read_owner(target))
+	if (target->memory < 0 || readlink(proc_path(pid, "exe"), target->program, sizeof(target->program) - 1) <= 0)
 		return refuse(fault, "process %ld has no program: it is a kernel thread, or has ended", (long)pid);
+	target->owner = (uid_t)status_of(pid, "Uid:", NULL);
+	target->group = (gid_t)status_of(pid, "Gid:", NULL);
 	target->direct = true;
 	return read_maps(target, fault);
 }
@@ -165,12 +151,9 @@ static bool seize(pid_t id)
 /* Seizes all threads that were not yet. Returns how many; -1: one cannot be. */
 static int seize_new(pid_t pid)
 {
-	char path[64];
-	DIR *folder;
+	DIR *folder = opendir(proc_path(pid, "task"));
 	int found = 0;
 
-	snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
-	folder = opendir(path);
 	for (const struct dirent *entry; folder && found >= 0 && (entry = readdir(folder));) {
 		pid_t id = (pid_t)strtol(entry->d_name, NULL, 10);
 

@@ -26,16 +26,16 @@ static bool own_address(const char *path, uint64_t offset, uintptr_t *address)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	ElfW(Ehdr) header;
-	ElfW(Phdr) segment;
+	ElfW(Phdr) is;
 	bool found = false;
 
 	if (file < 0)
 		return false;
 	if (pread(file, &header, sizeof(header), 0) == sizeof(header) && !memcmp(header.e_ident, ELFMAG, SELFMAG))
 		for (unsigned i = 0; i < header.e_phnum && !found; i++) {
-			found = pread(file, &segment, sizeof(segment), (off_t)(header.e_phoff + i * sizeof(segment))) == sizeof(segment) &&
-			        segment.p_type == PT_LOAD && offset - segment.p_offset < segment.p_filesz;
-			*address = (uintptr_t)(offset - segment.p_offset + segment.p_vaddr);
+			found = pread(file, &is, sizeof(is), (off_t)(header.e_phoff + i * sizeof(is))) == sizeof(is) &&
+			        is.p_type == PT_LOAD && offset - is.p_offset < is.p_filesz;
+			*address = (uintptr_t)(offset - is.p_offset + is.p_vaddr);
 		}
 	close(file);
 	return found;
@@ -79,15 +79,17 @@ static void note(const struct sy__stack *stack)
 static void write_frame(struct json *json, uintptr_t address)
 {
 	const char *name = sy__symbol_of(address);
-	char number[24];
 
-	snprintf(number, sizeof(number), "%#lx", (unsigned long)address);
-	json_string(json, NULL, *name == '?' ? number : name);
+	if (*name == '?')
+		address_write(json, NULL, (const void *)address);
+	else
+		json_string(json, NULL, name);
 }
 
 void stack_write(struct json *json, const struct sy__debug *debug, uint32_t number)
 {
-	const struct sy__stack *stack = debug->stacks && number && number <= debug->config.stacks ? &debug->stacks[number - 1] : NULL;
+	bool is_known = debug->stacks && number && number <= debug->config.stacks;
+	const struct sy__stack *stack = is_known ? &debug->stacks[number - 1] : NULL;
 	unsigned first = 0, depth = stack ? stack->depth : 0;
 
 	if (stack && !looked_up)

@@ -9,8 +9,9 @@
 #include "core/heap.h"
 #include "core/list.h"
 #include "core/pages/pages.h"
+#include "library/debug/spec.h"
+#include "library/spec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,18 +83,24 @@ static bool is_asked(const struct sy_slab *slab)
 	return name && !slab->large && (!*name || (slab->cache && strcmp(slab->cache->name, name) == 0));
 }
 
-static void write_slab(const struct slab *slab)
+void slab_begin(struct json *json, const char *key, const struct sy_slab *slab)
 {
 	static const char *const owners[] = { "", "slot", "node" };
+
+	json_object(json, key);
+	address_write(json, "address", slab->address);
+	json_string(json, "cache", slab->cache ? slab->cache->name : NULL);
+	json_count(json, "bytes", slab->bytes);
+	json_string(json, "list", slab->list);
+	json_string(json, "owner_kind", owners[slab->owner_kind]);
+	json_count(json, "owner", slab->owner);
+}
+
+static void write_slab(const struct slab *slab)
+{
 	struct json *json = summary.json;
 
-	json_object(json, NULL);
-	address_write(json, "address", summary.seen.address);
-	json_string(json, "cache", summary.seen.cache ? summary.seen.cache->name : NULL);
-	json_count(json, "bytes", summary.seen.bytes);
-	json_string(json, "list", summary.seen.list);
-	json_string(json, "owner_kind", owners[summary.seen.owner_kind]);
-	json_count(json, "owner", summary.seen.owner);
+	slab_begin(json, NULL, &summary.seen);
 	json_count(json, "used_bytes", slab->used_bytes);
 	json_count(json, "free_bytes", slab->free_bytes);
 	json_known(json, "objects", !slab->count->uncounted, slab->objects);
@@ -130,7 +137,8 @@ static bool begin_slab(void *context, const struct sy_slab *seen)
 static bool add_part(void *context, const struct sy_slab *seen, const struct sy_part *part)
 {
 	struct count *count = summary.slab.count;
-	bool is_object = part->is_object && (!seen->large || sy__page_bytes(seen->page)); /* of a large one's blocks only the first has them */
+	bool is_first = !seen->large || sy__page_bytes(seen->page); /* a large object's first block alone knows its size */
+	bool is_object = part->is_object && is_first;
 
 	(void)context;
 	summary.slab.objects += is_object;
@@ -167,48 +175,35 @@ static void write_count(struct json *json, const char *key, const char *name, co
 	json_count(json, "cached_by_nodes", count->node);
 	json_count(json, "waiting_slabs", count->waiting);
 	json_count(json, "overhead_bytes", count->overhead);
-	json_array(json, "fill");
-	for (unsigned i = 0; i < FILLS; i++)
-		json_count(json, NULL, count->fills[i]);
-	json_array_end(json);
+	json_counts(json, "fill", count->fills, FILLS);
 	json_object_end(json);
-}
-
-/* As a spec has it. */
-static void write_tunable(struct json *json, const struct sy_tunable *tunable, int64_t value)
-{
-	char words[100] = "";
-
-	if (!tunable->choices || value < 0 || value > tunable->max) {
-		json_signed(json, tunable->name, value);
-		return;
-	}
-	if (!tunable->combines) {
-		json_string(json, tunable->name, tunable->choices[value]);
-		return;
-	}
-	for (unsigned bit = 0; value >> bit; bit++)
-		if (value >> bit & 1)
-			snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s", *words ? "+" : "", tunable->choices[bit + 1]);
-	json_string(json, tunable->name, words);
 }
 
 static void write_policy(struct json *json, const struct sy_heap *heap)
 {
 	const struct sy_policy *policy = sy__debug_below(heap);
-	static const char letters[] = "FZPUCLG";
-	char checks[sizeof(letters)] = "";
+	char checks[sizeof(sy__debug_letters)] = "";
 	size_t length = 0;
 
 	json_string(json, "policy", policy->name);
 	json_object(json, "tunables");
-	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++)
-		if (heap->tunables[i] != policy->tunables[i].default_value)
-			write_tunable(json, &policy->tunables[i], heap->tunables[i]);
+	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++) {
+		const struct sy_tunable *tunable = &policy->tunables[i];
+		int64_t value = heap->tunables[i];
+		char text[SY__SPEC_SHOWN];
+
+		sy__spec_value(text, sizeof(text), tunable, value);
+		if (value == tunable->default_value)
+			continue;
+		if (tunable->choices)
+			json_string(json, tunable->name, text);
+		else
+			json_signed(json, tunable->name, value);
+	}
 	json_object_end(json);
-	for (unsigned i = 0; heap->debug && letters[i]; i++)
+	for (unsigned i = 0; heap->debug && sy__debug_letters[i]; i++)
 		if (heap->debug->config.checks >> i & 1)
-			checks[length++] = letters[i];
+			checks[length++] = sy__debug_letters[i];
 	json_string(json, "checks", checks);
 }
 

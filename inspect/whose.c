@@ -68,8 +68,10 @@ static void write_record(struct json *json, const char *key, const struct sy_hea
 
 static const char *state_of(const struct sy_slab *slab, const struct sy_part *part)
 {
-	static const char *const names[SY_PART_STATES] = { "in use", "free", "free, kept by a slot", "free, kept by a node", "waiting for a grace period",
-		                                           "bookkeeping", "colour", "unused" };
+	static const char *const names[SY_PART_STATES] = {
+		"in use", "free", "free, kept by a slot", "free, kept by a node",
+		"waiting for a grace period", "bookkeeping", "colour", "unused",
+	};
 
 	if (part->lists > 1)
 		return "free more than once: the heap is corrupt";
@@ -135,20 +137,7 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 	return true;
 }
 
-static void write_slab(struct json *json, const struct look *look)
-{
-	json_object(json, "slab_of");
-	address_write(json, "address", look->slab.address);
-	json_count(json, "bytes", look->slab.bytes);
-	json_string(json, "cache", look->slab.cache ? look->slab.cache->name : NULL);
-	json_string(json, "list", look->slab.list);
-	json_string(json, "owner_kind", look->slab.owner_kind == SY_OWNER_SLOT ? "slot" : look->slab.owner_kind == SY_OWNER_NODE ? "node" : "");
-	json_count(json, "owner", look->slab.owner);
-	json_count(json, "place", look->slab.place);
-	json_object_end(json);
-}
-
-/* page: the first one of a slab, or of a block of a large allocation, which only a walk from its first block on can tell. */
+/* page: the first one of a slab, or of a block of a large allocation. Of the latter only a walk from its first block can tell. */
 static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_page *page, const struct question *question)
 {
 	struct look look = { .address = question->address, .json = json, .heap = heap, .all = question->slab };
@@ -167,7 +156,9 @@ static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_pag
 	if (!look.found)
 		return;
 	json_string(json, "place", look.slab.large ? "a large allocation" : "a slab");
-	write_slab(json, &look);
+	slab_begin(json, "slab_of", &look.slab);
+	json_count(json, "place", look.slab.place);
+	json_object_end(json);
 	write_part(json, "part", &look.slab, &look.at, heap);
 	write_part(json, "before", &look.slab, &look.before, heap);
 	write_part(json, "after", &look.slab, &look.after, heap);
@@ -189,7 +180,9 @@ static bool write_mapping(struct json *json, const struct target *target, uintpt
 		const struct mapping_header *header = (const struct mapping_header *)page;
 
 		if (header->mark == sy__mapping_mark(header)) {
-			json_string(json, "place", address - (uintptr_t)header->start < header->bytes ? "a mapping of malloc's" : "outside of the heaps");
+			bool is_inside = address - (uintptr_t)header->start < header->bytes;
+
+			json_string(json, "place", is_inside ? "a mapping of malloc's" : "outside of the heaps");
 			json_count(json, "bytes", header->bytes);
 			address_write(json, "object", header + 1);
 			return true;
@@ -215,7 +208,7 @@ static bool write_in_heap(struct json *json, struct sy_heap *heap, const struct 
 {
 	const void *address = (const void *)question->address;
 	struct sy_page *page = sy__pages_find(heap, address);
-	bool recorded = heap->debug && sy__record_of(heap->debug, address);
+	bool recorded = heap->debug && sy__record_of(heap->debug, address), used = sy__pages_were_used(heap, address);
 
 	if (!page && !recorded && !sy__holds(heap, address))
 		return false;
@@ -223,7 +216,7 @@ static bool write_in_heap(struct json *json, struct sy_heap *heap, const struct 
 	if (!page && recorded)
 		json_string(json, "place", "an object in pages of its own");
 	else if (!page)
-		json_string(json, "place", sy__pages_were_used(heap, address) ? "a free page of the heap" : "a page of the heap that was never used");
+		json_string(json, "place", used ? "a free page of the heap" : "a page of the heap that was never used");
 	else if (sy__page_is_metadata(page))
 		json_string(json, "place", "bookkeeping of the heap");
 	else

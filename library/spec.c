@@ -240,10 +240,29 @@ static bool parse_integer(const char *text, size_t length, int64_t *value)
 	return !errno && !*end;
 }
 
-/* What a choice stands for by itself, of a tunable whose choices are bits. */
-static int64_t combined(const struct sy_tunable *tunable, unsigned choice)
+/* What a choice stands for by itself. Choices that combine are bits. */
+static int64_t value_of(const struct sy_tunable *tunable, unsigned choice)
 {
-	return choice == 0 ? 0 : choice == sy_tunable_choices(tunable) - 1 ? tunable->max : (int64_t)1 << (choice - 1);
+	if (!tunable->combines || choice == 0)
+		return choice;
+	return choice == sy_tunable_choices(tunable) - 1 ? tunable->max : (int64_t)1 << (choice - 1);
+}
+
+void sy__spec_value(char *text, size_t size, const struct sy_tunable *tunable, int64_t value)
+{
+	unsigned choices = sy_tunable_choices(tunable);
+
+	*text = '\0';
+	for (unsigned i = 0; i < choices; i++)
+		if (value == value_of(tunable, i)) {
+			append(text, size, "%s", tunable->choices[i]);
+			return;
+		}
+	for (unsigned i = 1; tunable->combines && i < choices - 1; i++)
+		if (value & value_of(tunable, i))
+			append(text, size, "%s%s", *text ? "+" : "", tunable->choices[i]);
+	if (!*text)
+		append(text, size, "%" PRId64, value);
 }
 
 /* Choices joined by +. */
@@ -257,7 +276,7 @@ static bool parse_combined(const struct sy_tunable *tunable, const char *text, s
 			choice++;
 		if (choice == sy_tunable_choices(tunable))
 			return false;
-		*value |= combined(tunable, choice);
+		*value |= value_of(tunable, choice);
 		text += word;
 		length -= word;
 		if (!length)
@@ -273,7 +292,7 @@ static bool parse_value(const struct sy_tunable *tunable, const char *text, size
 	}
 	for (unsigned i = 0; i < sy_tunable_choices(tunable); i++) {
 		if (is_word(tunable->choices[i], text, length)) {
-			*value = tunable->combines ? combined(tunable, i) : i;
+			*value = value_of(tunable, i);
 			return true;
 		}
 	}

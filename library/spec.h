@@ -16,6 +16,9 @@ struct sy__spec_other {
 /* A spec for a message: the beginning of a long one, without control characters. */
 void sy__spec_show(char *line, size_t size, const char *spec);
 
+/* A tunable's value, as a spec has it. */
+void sy__spec_value(char *text, size_t size, const struct sy_tunable *, int64_t value);
+
 /* As sy_spec_parse. */
 bool sy__spec_parse(struct sy_heap_config *, const char *text, const struct sy__spec_other *, struct sy_fault *);
 

@@ -145,6 +145,9 @@ static inline void report_remove(const void *object)
 
 /* ---- sample.c --------------------------------------------------------------------------------------------------------- */
 
+/* One allocation in so many is sampled; 0: none. Exported, for the program and others to write. */
+extern unsigned slabyard_sample_rate;
+
 /* Puts the function that samples in front of the service's, if the user wants it. */
 void sy__sample_start(struct service *);
 

@@ -37,7 +37,7 @@
 #define RESERVE ((size_t)64 << 20)   /* bytes of addresses: records, stacks, and objects where no mapping can be had */
 #define CHECKS "%s:debug=FZUG,audit=4096,quarantine=12M" /* of the default policy. A freed object of one page counts three, so about a thousand */
 
-EXPORT unsigned slabyard_sample_rate; /* 0: none */
+EXPORT unsigned slabyard_sample_rate;
 
 static struct {
 	unsigned rate; /* as it was seen last */

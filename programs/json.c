@@ -154,6 +154,14 @@ void json_count(struct json *json, const char *key, uint64_t value)
 	fprintf(json->out, "%" PRIu64, value);
 }
 
+void json_counts(struct json *json, const char *key, const uint64_t *values, unsigned count)
+{
+	json_array(json, key);
+	for (unsigned i = 0; i < count; i++)
+		json_count(json, NULL, values[i]);
+	json_array_end(json);
+}
+
 void json_known(struct json *json, const char *key, bool known, uint64_t value)
 {
 	if (known)

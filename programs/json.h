@@ -26,6 +26,7 @@ void json_array_end(struct json *);
 
 void json_string(struct json *, const char *key, const char *value); /* NULL: null */
 void json_count(struct json *, const char *key, uint64_t value);
+void json_counts(struct json *, const char *key, const uint64_t *values, unsigned count); /* an array */
 void json_known(struct json *, const char *key, bool known, uint64_t value); /* not known: null */
 void json_signed(struct json *, const char *key, int64_t value);
 void json_null(struct json *, const char *key);

@@ -49,10 +49,7 @@ static void write_blocks(struct json *json, const struct exact *exact, const cha
 		json_null(json, key);
 		return;
 	}
-	json_array(json, key);
-	for (unsigned order = 0; order < SY_ORDERS; order++)
-		json_count(json, NULL, blocks[order]);
-	json_array_end(json);
+	json_counts(json, key, blocks, SY_ORDERS);
 }
 
 /* ---- Scalars -------------------------------------------------------------------------------------------------- */
@@ -430,17 +427,10 @@ static void write_zone(struct json *json, const struct sy_zone_counts *zone)
 	json_string(json, "name", zone->name);
 	json_count(json, "node", zone->node);
 	json_array(json, "free_blocks");
-	for (unsigned type = 0; type < SY_MIGRATE_TYPES; type++) {
-		json_array(json, NULL);
-		for (unsigned order = 0; order < SY_ORDERS; order++)
-			json_count(json, NULL, zone->free_blocks[type][order]);
-		json_array_end(json);
-	}
-	json_array_end(json);
-	json_array(json, "pageblocks");
 	for (unsigned type = 0; type < SY_MIGRATE_TYPES; type++)
-		json_count(json, NULL, zone->pageblocks[type]);
+		json_counts(json, NULL, zone->free_blocks[type], SY_ORDERS);
 	json_array_end(json);
+	json_counts(json, "pageblocks", zone->pageblocks, SY_MIGRATE_TYPES);
 	json_object_end(json);
 }
 

@@ -164,17 +164,11 @@ static void free_any(void *object, struct sy_heap *heap)
 
 /* ---- Attaching ---------------------------------------------------------------------------------------------------- */
 
-bool sy__debug_attach(struct sy_heap *heap, const struct sy_debug_config *config, bool whole)
+void sy__debug_over(struct sy__debug *debug, const struct sy_policy *below)
 {
-	struct sy__debug *debug = sy__metadata_take(heap, sizeof(*debug));
-
-	if (!debug)
-		return false;
-	*debug = (struct sy__debug){ .policy = *heap->policy, .below = heap->policy, .config = *config, .hooks = config->hooks ? config->hooks : &plain,
-		                     .lock = SY__LOCK_INIT };
-	debug->quarantine_end = &debug->quarantine;
-	debug->gone_end = &debug->gone;
-	debug->policy.cache_bytes = sy__own_offset(debug->below) + sizeof(struct sy__own);
+	debug->below = below;
+	debug->policy = *below;
+	debug->policy.cache_bytes = sy__own_offset(below) + sizeof(struct sy__own);
 	debug->policy.cache_alloc = sy__debug_cache_alloc;
 	debug->policy.cache_free = sy__debug_cache_free;
 	debug->policy.kmalloc = sy__debug_kmalloc;
@@ -184,6 +178,18 @@ bool sy__debug_attach(struct sy_heap *heap, const struct sy_debug_config *config
 	debug->policy.cache_merge = NULL;
 	debug->policy.this_slot = NULL;
 	debug->policy.quick = NULL;
+}
+
+bool sy__debug_attach(struct sy_heap *heap, const struct sy_debug_config *config, bool whole)
+{
+	struct sy__debug *debug = sy__metadata_take(heap, sizeof(*debug));
+
+	if (!debug)
+		return false;
+	*debug = (struct sy__debug){ .config = *config, .hooks = config->hooks ? config->hooks : &plain, .lock = SY__LOCK_INIT };
+	sy__debug_over(debug, heap->policy);
+	debug->quarantine_end = &debug->quarantine;
+	debug->gone_end = &debug->gone;
 	if (!take_tables(heap, debug, config->checks)) {
 		sy__metadata_give(heap, debug, sizeof(*debug));
 		return false;

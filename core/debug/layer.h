@@ -77,7 +77,12 @@ void sy__debug_cache_free(struct sy_cache *, unsigned slot, void *object);
 void *sy__debug_kmalloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__debug_kfree(struct sy_heap *, unsigned slot, void *object);
 
-/* layer.c: the checks of an object of general allocation; 0: none. */
+/* ---- layer.c -------------------------------------------------------------------------------------------------------- */
+
+/* Makes the layer's table of functions, over those of a policy. */
+void sy__debug_over(struct sy__debug *, const struct sy_policy *below);
+
+/* The checks of an object of general allocation; 0: none. */
 uint32_t sy__debug_checks_of_size(const struct sy__debug *, size_t size);
 
 #endif

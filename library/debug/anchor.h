@@ -15,12 +15,13 @@ struct sy__anchor {
 	const struct sy__anchor *self; /* NULL: no heap was made yet */
 	uint32_t bytes;                /* of this structure */
 	char build[60];                /* of the library: its version and a hash of its sources */
+	unsigned *sample_rate;         /* malloc's slabyard_sample_rate; NULL: it has none. So far the anchors of all builds are the same */
 	const struct sy_list *heaps;   /* through sy_heap.threads_link */
 	const void *slots;             /* sy__slots_table */
 	const size_t *mappings;        /* malloc's objects outside of the heap: their number, and their bytes; NULL: it has none */
 	struct {
 		char name[16];
-		const struct sy_policy *policy, *hardened;
+		const struct sy_policy *policy, *hardened; /* NULL: it can't be */
 	} policies[SY__ANCHOR_POLICIES]; /* a core file has no constants, so names stand here */
 };
 

@@ -22,7 +22,7 @@
 
 #define MOST_RING 40000u /* the largest block of pages holds them */
 
-static const char letters[] = "FZPUCLG"; /* bit by bit of enum sy_debug */
+const char sy__debug_letters[] = "FZPUCLG";
 
 struct word {
 	const char *name;
@@ -76,11 +76,11 @@ static uint32_t letters_of(const char *item, size_t length)
 	uint32_t checks = 0;
 
 	for (size_t i = 0; i < length; i++) {
-		const char *letter = strchr(letters, item[i]);
+		const char *letter = strchr(sy__debug_letters, item[i]);
 
 		if (!letter || !*letter)
 			return 0;
-		checks |= 1u << (letter - letters);
+		checks |= 1u << (letter - sy__debug_letters);
 	}
 	return checks;
 }
@@ -189,11 +189,11 @@ bool sy__debug_parse(struct sy_debug_config *config, const char *text, struct sy
 
 		if (!checks && *block && *block != ';')
 			return refuse(fault, "debug: %.*s asks for no check: write letters of %s, or all (docs/debugging.md)",
-			              (int)(item_length(block) < 60 ? item_length(block) : 60), block, letters);
+			              (int)(item_length(block) < 60 ? item_length(block) : 60), block, sy__debug_letters);
 		config->checks |= checks;
 	}
 	if (!config->checks)
-		return refuse(fault, "debug asks for no check: write letters of %s, or all (docs/debugging.md)", letters);
+		return refuse(fault, "debug asks for no check: write letters of %s, or all (docs/debugging.md)", sy__debug_letters);
 	config->checks |= SY_DEBUG_FREES;
 	return true;
 }

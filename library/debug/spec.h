@@ -4,6 +4,8 @@
 
 #include <slabyard/slabyard.h>
 
+extern const char sy__debug_letters[8]; /* of checks, bit by bit of enum sy_debug */
+
 /* Fills in a configuration from a text like "FZ,dentry,kmalloc-*;U" or "all". False: see fault. */
 bool sy__debug_parse(struct sy_debug_config *, const char *text, struct sy_fault *);
 

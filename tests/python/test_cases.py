@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from preloaded import POLICIES
 from slabyard.results import run
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 ROOT = CASES.parents[1]
-POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
 MCL_CURRENT, MCL_FUTURE = 1, 2
 
 

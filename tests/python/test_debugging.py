@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from preloaded import POLICIES, environment
 
-from slabyard.results.run import library
-
-POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "slob", "bsd44", "svr4", "sunos4"]
 BUGGY = """
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +69,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path
 
 
 def run(program: Path | str, *arguments: str, debug: str = "all", allocator: str = "yard") -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "LD_PRELOAD": str(library()), "SLABYARD": allocator, "SLABYARD_DEBUG": debug}
+    variables = environment(allocator, SLABYARD_DEBUG=debug)
     return subprocess.run([str(program), *arguments], env=variables, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ from typing import Any
 
 import pytest
 from handmade import complaint, slabyard
+from preloaded import POLICIES, environment
 
 from slabyard.base import programs
 from slabyard.live import inspect, prometheus
 from slabyard.results.run import library
 
-POLICIES = ["yard", "slub", "slab", "slqb", "bonwick", "bonwick:magazine=on", "bonwick:percpu=8", "slob", "bsd44", "svr4", "sunos4"]
+SPECS = [*POLICIES, "bonwick:magazine=on", "bonwick:percpu=8", "yard:harden=all", "slub:harden=links+zero+random"]
 HERE = Path(__file__).parents[2]
 SCRIPT = HERE / "debugger/libslabyard-malloc.so-gdb.py"
 MOST_STOPPED_US = 100_000
@@ -133,7 +135,7 @@ def start(program: Path, tmp_path: Path) -> Iterator[Start]:
     def run(
         allocator: str = "yard", debug: str = "", objects: int = 1000, threads: int = 0, malloc: Path | None = None, user: str | None = None
     ) -> Running:
-        variables = {**os.environ, "LD_PRELOAD": str(malloc or library()), "SLABYARD": allocator, "SLABYARD_DEBUG": debug}
+        variables = environment(allocator, malloc, SLABYARD_DEBUG=debug)
         process = subprocess.Popen(
             [program, str(objects), str(threads)], env=variables, stdout=subprocess.PIPE, text=True, cwd=tmp_path, user=user,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2),
@@ -189,7 +191,7 @@ def check_addresses(target: Running | Path, of: Running, checked: bool) -> None:
 
 
 @pytest.mark.parametrize("debug", ["", "FZPU"])
-@pytest.mark.parametrize("allocator", POLICIES)
+@pytest.mark.parametrize("allocator", SPECS)
 def test_a_process_and_its_core_file(start: Start, tmp_path: Path, allocator: str, debug: str) -> None:
     running = start(allocator, debug)
     answer = ask(running)
@@ -239,6 +241,7 @@ def test_a_busy_process_goes_on(start: Start) -> None:
 
 def test_slabs_of_a_cache_and_parts_of_a_slab(start: Start) -> None:
     running = start("slub", "FU")
+    assert "has no cache kmalloc-none" in complaint(slabyard("inspect", running.pid, "--slabs", "kmalloc-none"), 2)
     answer = ask(running, "--slabs", "kmalloc-144")
     slabs = answer["heaps"][0]["slabs"]
     (cache,) = (one for one in answer["heaps"][0]["caches"] if one["name"] == "kmalloc-144")
@@ -284,6 +287,10 @@ def test_what_cannot_be_looked_at(start: Start, tmp_path: Path) -> None:
     assert "no such file" in complaint(slabyard("inspect", str(tmp_path / "none")), 2)
     assert "is no core file" in complaint(slabyard("inspect", "/bin/sh"), 2)
     assert "does not use slabyard" in complaint(slabyard("inspect", str(os.getpid())), 2)
+    with subprocess.Popen(["true"]) as ended:  # and not waited for yet
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        for verb in ("inspect", "sample"):
+            assert "has no program: it is a kernel thread, or has ended" in complaint(slabyard(verb, str(ended.pid)), 2)
     assert "is no address" in complaint(slabyard("inspect", "1", "--address", "here"), 2)
     running = start("yard")
     assert "keeps no log" in complaint(slabyard("inspect", running.pid, "--log"), 2)
@@ -305,8 +312,15 @@ def test_another_build_is_told(start: Start, tmp_path: Path) -> None:
     assert build
     other = build[0][:-3] + b"zz)"
     (tmp_path / "libslabyard-malloc.so").write_bytes(bytes_of.replace(build[0], other))
-    told = complaint(slabyard("inspect", start("yard", malloc=tmp_path / "libslabyard-malloc.so").pid), 2)
+    running = start("yard", malloc=tmp_path / "libslabyard-malloc.so")
+    told = complaint(slabyard("inspect", running.pid), 2)
     assert other.decode() in told and build[0].decode() in told
+    assert slabyard("sample", running.pid).returncode == 0  # which any build's can do
+
+
+def test_a_library_anywhere(start: Start) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # whose name begins like those of the kernel's mappings
+        assert ask(start("yard", malloc=Path(shutil.copy(library(), folder))))["heaps"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import planted
 import pytest
+from preloaded import POLICIES
 
-POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
 # The C library keeps the stack of a thread that has ended for the next one, with the thread's variables as they were: see
 # docs/debugging.md, "Leaks".
 UNTOLD = "leaks/of_a_variable_of_a_thread_that_ended"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from slabyard.results import run
+from handmade import complaint, slabyard
+from preloaded import POLICIES, environment
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
-POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
 BUGS = {
     "past": "write past the end", "far": "write past the end", "before": "write before the start", "after": "write after free",
     "read": "write after free", "double": "double free", "interior": "interior free",
@@ -27,12 +25,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def _environment(policy: str, rate: str) -> dict[str, str]:
-    return {**os.environ, "LD_PRELOAD": str(run.library()), "SLABYARD": policy, "SLABYARD_SAMPLE": rate}
-
-
 def _run(argv: list[str], policy: str, rate: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, env=_environment(policy, rate), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, env=environment(policy, SLABYARD_SAMPLE=rate), capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -76,15 +70,12 @@ def test_every_allocation(program: str) -> None:
 
 @pytest.mark.parametrize("policy", ["yard", "slub", "slob"])
 def test_switched_on_in_a_running_process(program: str, policy: str) -> None:
-    def verb(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "slabyard", "sample", *words], capture_output=True, text=True, check=False)
-
-    environment = _environment(policy, "off")
-    with subprocess.Popen([program, "wait"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    variables = environment(policy, SLABYARD_SAMPLE="off")
+    with subprocess.Popen([program, "wait"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
         assert process.stdout.readline() == "0\n"
         for words, expected in ((("--rate", "100"), True), (("--off",), False), (("--rate", "50"), True)):
-            assert verb(*words, str(process.pid)).returncode == 0
+            assert slabyard("sample", *words, str(process.pid)).returncode == 0
             counts = []
             for _ in range(3):  # in the first the library may not have looked yet
                 process.stdin.write("x")
@@ -101,6 +92,5 @@ def test_errors_are_one_line(program: str) -> None:
         assert done.returncode == 2 and done.stderr.startswith(f"slabyard: SLABYARD_SAMPLE={value}: {why}") and done.stderr.count("\n") == 1
     with subprocess.Popen([shutil.which("sleep") or "sleep", "60"]) as other:
         for pid, status, why in ((str(other.pid), 2, "does not run on slabyard's malloc"), ("4194303", 2, "there is no process")):
-            done = subprocess.run([sys.executable, "-m", "slabyard", "sample", pid], capture_output=True, text=True, check=False)
-            assert done.returncode == status and why in done.stderr and done.stderr.count("\n") == 1
+            assert why in complaint(slabyard("sample", pid), status)
         other.kill()

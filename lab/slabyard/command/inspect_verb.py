@@ -60,6 +60,8 @@ def inspect(options: argparse.Namespace) -> int:
     if options.format == "prometheus" and (options.slab is not None or options.slabs is not None):
         raise UserError("--format prometheus has the heaps and caches alone")
     answer = live.ask(options.target, *words)
+    if options.slabs:
+        live.check_cache(answer, options.slabs)
     sys.stdout.write(_written(answer, options))
     return INCOMPLETE if answer["truncated"] else DONE
 

@@ -20,15 +20,8 @@ Answer = dict[str, Any]
 
 def ask(target: str, *words: str) -> Answer:
     """The answer about a process (a number) or a core file. UserError where there is none."""
-    where = ["--pid", target] if target.isdigit() else ["--core", _core(target)]
-    answer: Answer = programs.run_json(programs.INSPECT, *where, *words)
+    answer: Answer = programs.run_json(programs.INSPECT, "--pid" if target.isdigit() else "--core", target, *words)
     return answer
-
-
-def _core(target: str) -> str:
-    if not Path(target).exists():
-        raise UserError(f"{target}: no such file; name a core file, or a process by its number")
-    return target
 
 
 def kib(size: int) -> float:
@@ -49,10 +42,10 @@ def doubts(answer: Answer) -> list[str]:
         found.append(f"The process was not stopped ({answer['unstopped']}), so the figures are of several moments.")
     if answer["late_bytes"]:
         size = answer["late_bytes"] / (1 << 20)
-        found.append(f"Of {size:,.0f} MiB the copy was made when the process went on, lest it stand still for long: counts may be off.")
+        found.append(f"{size:,.0f} MiB were copied only when the process went on, so as not to stop it for long: counts may be off.")
     if answer["inside_calls"]:
         inside = counted(answer["inside_calls"], "thread")
-        found.append(f"The heap was inside an operation: {inside} in the middle of a call. Counts may be off by what these calls move.")
+        found.append(f"The heap was inside an operation ({inside} in the middle of a call): counts may be off by what that moves.")
     if answer["truncated"]:
         found.append("The core file is cut short (ulimit -c): what it lacks reads as zero, so objects and slabs may be missing.")
     return found
@@ -61,6 +54,12 @@ def doubts(answer: Answer) -> list[str]:
 def rows_of(heap: dict[str, Any]) -> list[dict[str, Any]]:
     """All that holds memory: caches with slabs, slabs for any size, large allocations."""
     return [one for one in [*heap["caches"], heap["shared"], heap["large"]] if one["slabs"]]
+
+
+def check_cache(answer: Answer, name: str) -> None:
+    """UserError where no heap has a cache of this name."""
+    if not any(one["name"] == name for heap in answer["heaps"] for one in heap["caches"]):
+        raise UserError(f"{name_of(answer)} has no cache {name}; inspect without --slabs lists those with slabs")
 
 
 def spec_of(heap: dict[str, Any]) -> str:

@@ -1,10 +1,9 @@
 """Runs a command on slabyard's malloc, and tells what it asked for.
 
-The library is preloaded (LD_PRELOAD) and told its policy (SLABYARD), and by further
-variables what to check. Without statistics the command
-takes the place of this process: its exit status, and whatever signal ends it, are seen as if slabyard had not been there. With them
-it is a child. Signals that end programs are passed on to it; when it has ended, each of its processes that ended by exit() has left
-a line of JSON in a temporary file (SLABYARD_STATS; malloc/report.c); then this process ends as the child did.
+The library is preloaded (LD_PRELOAD), and told its policy (SLABYARD) and by further variables what to check. Without statistics the
+command takes the place of this process: its exit status, and whatever signal ends it, are seen as if slabyard had not been there.
+With them it is a child. Signals that end programs are passed on to it; when it has ended, each of its processes that ended by exit()
+has left a line of JSON in a temporary file (SLABYARD_STATS; malloc/report.c); then this process ends as the child did.
 """
 
 from __future__ import annotations

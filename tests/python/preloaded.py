@@ -1,0 +1,15 @@
+"""Programs with slabyard's malloc preloaded: under which policies, and in which environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from slabyard.results import run
+
+POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4"]
+
+
+def environment(spec: str, malloc: Path | None = None, **settings: str) -> dict[str, str]:
+    """Ours, with the malloc (another library where one is given), its policy, and settings as SLABYARD_DEBUG."""
+    return {**os.environ, "LD_PRELOAD": str(malloc or run.library()), "SLABYARD": spec, **settings}
