@@ -17,7 +17,6 @@ struct sy__run_cache {
 	uint16_t pages[SY__RUN_CACHE_RUNS]; /* of the run that the slot put there; 0: none. The slot's own, as all that follows */
 	uint16_t sum;             /* of these pages */
 	uint16_t oldest;          /* evicted next */
-	uint32_t retained;        /* pages of the slot's empty slabs, of all caches */
 	bool retains;             /* the slot retains empty slabs, which it must release before the heap grows */
 	uint8_t retained_failures; /* how often the heap grew even so, since it was scavenged; at most SY__RETAINED_FAILURES */
 	uint8_t evictions;        /* runs evicted, or not cached, since the last hit; wraps */

@@ -182,25 +182,7 @@ static const char *check_slots(struct sy__node_cache *base)
 	return wrong;
 }
 
-/* Of all caches together. */
-static const char *check_retained(struct sy_heap *heap, unsigned slot)
-{
-	uint32_t pages = 0;
-
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		struct sy__yard_cache *cache = sy__yard_cache(sy__entry(at, struct sy_cache, link));
-
-		for (struct sy_page *page = sy__yard_numbered(cache, sy__yard_slot(cache, slot)->empty); page; page = sy__yard_behind(cache, page))
-			pages += 1u << sy__page_order(page);
-	}
-	return pages == sy__run_cache_of(heap, slot)->retained ? NULL : "yard: a slot's empty slabs have not as many pages as it says";
-}
-
 const char *sy__yard_check(struct sy_heap *heap)
 {
-	const char *wrong = sy__node_check(heap, check_slab, check_slots);
-
-	for (unsigned slot = 0; !wrong && heap->run_cache && slot < heap->slots; slot++)
-		wrong = check_retained(heap, slot);
-	return wrong;
+	return sy__node_check(heap, check_slab, check_slots);
 }

@@ -44,17 +44,6 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 	own->last = number;
 }
 
-/* The slot has one empty slab more (sign 1) or less (-1). */
-static void count_empty(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, int sign)
-{
-	struct sy_heap *heap = cache->base.cache.heap;
-	struct sy__run_cache *retaining = heap->run_cache ? sy__run_cache_at(heap, sy__yard_slot_offset(cache, own)) : NULL;
-
-	own->empty_slabs = (uint8_t)(own->empty_slabs + sign);
-	if (retaining)
-		retaining->retained += (uint32_t)(sign * (1 << sy__page_order(page)));
-}
-
 /* From anywhere. */
 static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
@@ -101,7 +90,7 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	take_out(cache, own, page);
 	sy__yard_slab(page)->base.local.next = own->empty;
 	own->empty = sy__yard_number(cache, page);
-	count_empty(cache, own, page, 1);
+	own->empty_slabs++;
 	sy__yard_has_idle(cache, own);
 }
 
@@ -112,7 +101,7 @@ struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct s
 
 	if (page) {
 		own->empty = sy__yard_slab(page)->base.local.next;
-		count_empty(cache, own, page, -1);
+		own->empty_slabs--;
 	}
 	return page;
 }

@@ -30,8 +30,7 @@ SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
 
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
-#define SY__YARD_EMPTY 2u        /* slabs without an object in use that a slot keeps while all of them are few, */
-#define SY__YARD_EMPTY_PAGES 64u /* pages of all caches, so that many idle threads do not keep much; */
+#define SY__YARD_EMPTY 2u        /* slabs without an object in use that a slot keeps in any case, */
 #define SY__YARD_MOST_SPARE 200u /* and so many more at most because it needs them again and again */
 
 /* What a slot has of a cache, on a cache line of its own. All zero: nothing yet, as of the dummy for ever. */
@@ -152,12 +151,9 @@ static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const s
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	const struct sy_heap *heap = cache->base.cache.heap;
-	ptrdiff_t slot_offset = sy__yard_slot_offset(cache, own);
-	bool spares = own->spare && sy__retained_wanted(heap, slot_offset);
-	bool few = !heap->run_cache || sy__run_cache_at(heap, slot_offset)->retained <= SY__YARD_EMPTY_PAGES;
+	bool spares = own->spare && sy__retained_wanted(cache->base.cache.heap, sy__yard_slot_offset(cache, own));
 
-	return (few ? SY__YARD_EMPTY : 0u) + (spares ? own->spare : 0u);
+	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
 
 /* The next object of a slot that has one on its freelist. Hardened, NULL if the program has written into it: the list is lost. */
