@@ -141,6 +141,9 @@ def _populations(
         size_class = snapshots.class_of(line.name)
         cached = _cached(line, attributes.get(line.name, {}), cpus)
         base = line.active_objects - cached
+        number = numbers.get(line.name)
+        if number is not None and number < len(traffic.live_caches):
+            base += freed[number] - int(traffic.live_caches[number])
         slabs = {
             "partial_slabs": _partial_slabs(line, attributes.get(line.name, {})), "slab_objects": line.objects_per_slab,
             "per_slab": per_slab, "slab_pages": line.pages_per_slab,
@@ -153,9 +156,6 @@ def _populations(
             flags = _kmalloc_flags(line.name)
             kinds.append(_CachePopulation(max(0, base), mean, NO_CACHE, room=room, flags=flags, size_class=size_class, **slabs))
             continue
-        number = numbers.get(line.name)
-        if number is not None and number < len(traffic.live_caches):
-            base += freed[number] - int(traffic.live_caches[number])
         taken = min(max(0, base), unnamed[line.object_size])
         unnamed[line.object_size] -= taken
         base -= taken
