@@ -509,7 +509,7 @@ static const char *check_layout(const struct sy__node_cache *cache)
 }
 
 const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
-                           const char *(*slots)(struct sy__node_cache *), uint64_t others)
+                           const char *(*slots)(struct sy__node_cache *))
 {
 	struct verdict verdict = { heap, slab, 0, NULL };
 
@@ -517,7 +517,7 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 		for (unsigned node = 0; node < heap->nodes; node++)
 			sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node].seen = (struct sy__node_seen){ 0 };
 	sy__pages_walk(heap, visit, &verdict);
-	if (!verdict.wrong && verdict.waiting + others != heap->counters.deferred)
+	if (!verdict.wrong && verdict.waiting != heap->counters.deferred)
 		verdict.wrong = "slabs: those in their grace period are not what the deferred queue holds";
 	for (struct sy_list *at = heap->caches.next; !verdict.wrong && at != &heap->caches; at = at->next) {
 		struct sy__node_cache *cache = sy__node_cache(sy__entry(at, struct sy_cache, link));

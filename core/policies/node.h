@@ -318,10 +318,9 @@ void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,
 void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t free);
 
 /* NULL, or what is wrong with a heap all of whose caches begin so. Every slab is checked by `slab`, besides; and every cache's
- * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. others: entries of the deferred queue that are no
- * slabs. */
+ * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
 const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
-                           const char *(*slots)(struct sy__node_cache *), uint64_t others);
+                           const char *(*slots)(struct sy__node_cache *));
 
 /* As sy__walk_chain, of the cache's objects. */
 void sy__node_walk_chain(struct sy__walk *, const struct sy__node_cache *, void *first, uint64_t most, enum sy_part_state, const char *list,

@@ -104,5 +104,5 @@ static const char *check_slots(struct sy__node_cache *cache)
 
 const char *sy__slub_check(struct sy_heap *heap)
 {
-	return sy__node_check(heap, check_slab, check_slots, sy__slub_heap(heap)->waiting_sheaves);
+	return sy__node_check(heap, check_slab, check_slots);
 }

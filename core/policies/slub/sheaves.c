@@ -2,8 +2,8 @@
  * SLUB: sheaves, as Linux has them since 6.18.
  *
  * A sheaf is an array of free objects of one cache, of any slabs. A slot has a main one, from which it allocates and into which it
- * frees, the last freed first; a spare one, which is full or empty; and one for objects that are freed after a grace period. Each
- * node has a barn with some full and some empty ones. In slabs these objects are in use.
+ * frees, the last freed first, and a spare one, which is full or empty. Each node has a barn with some full and some empty ones. In
+ * slabs these objects are in use.
  *
  *   allocating   If the main sheaf is empty, it changes places with the spare one, if that has objects; else with a full one of the
  *                barn. Failing that, and if the caller may wait, an empty one is filled from slabs at once, and the main one becomes the
@@ -11,8 +11,6 @@
  *   freeing      If the main sheaf is full, it changes places with the spare one, if that is not; becomes the spare one, if there is
  *                none, and gives way to an empty one of the barn, or a new one; or becomes the barn's. A barn that has enough full ones
  *                has the spare one emptied into slabs. Objects of other nodes go to their slabs.
- *   later        The third sheaf, when full, waits for a grace period and becomes the barn's, which so gets back what many kfree_rcu
- *                have freed with one grace period and no work for slabs.
  *
  * Which caches have sheaves, and how large, is the version's matter (version.c). In 6.18 a sheaf is filled from, and emptied into, the
  * slabs that slots have as ever. In 7.0 slots have nothing else, and bulk.c fills sheaves from nodes' lists.
@@ -25,7 +23,6 @@
 #include "slub.h"
 
 #include "../../backend/metadata.h"
-#include "../../deferred.h"
 #include "../../this_slot.h"
 #include "../../walk.h"
 
@@ -330,74 +327,12 @@ bool sy__slub_sheaf_free(struct sy__slub_cache *cache, unsigned slot, void *obje
 	return true;
 }
 
-/* ---- Freeing later ------------------------------------------------------------------------------------------------ */
-
-static void wait_for_grace(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot_sheaves *own)
-{
-	struct sy__slub_sheaf *sheaf = own->later;
-
-	own->later = NULL;
-	sheaf->node = cache->base.cache.heap->slot_node[slot];
-	cache->sheaves->waiting_objects += sheaf->size;
-	sy__slub_heap(cache->base.cache.heap)->waiting_sheaves++;
-	sy__defer(cache->base.cache.heap, &sheaf->deferred);
-}
-
-bool sy__slub_sheaf_free_later(struct sy__slub_cache *cache, unsigned slot, void *object)
-{
-	struct sy__slub_slot_sheaves *own = &cache->sheaves->slots[slot];
-
-	if (!is_near(cache, slot, object))
-		return false;
-	if (!own->later && own->spare && !own->spare->size) {
-		own->later = own->spare;
-		own->spare = NULL;
-	}
-	if (!own->later)
-		own->later = empty_for(cache, slot);
-	if (!own->later)
-		return false;
-	own->later->objects[own->later->size++] = object;
-	if (is_full(cache, own->later))
-		wait_for_grace(cache, slot, own);
-	return true;
-}
-
-/* The sheaf becomes its barn's; if that has enough such, it or its memory goes. */
-static void settle(struct sy__slub_cache *cache, struct sy__slub_sheaf *sheaf)
-{
-	struct sy__slub_barn *barn = &cache->sheaves->barns[sheaf->node];
-
-	if (is_full(cache, sheaf) && put_full(cache, barn, sheaf))
-		return;
-	empty_out(cache, 0, sheaf);
-	if (barn->empties < cache->sheaves->most_empty)
-		put_empty(barn, sheaf);
-	else
-		end(0, sheaf);
-}
-
-void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
-{
-	struct sy__slub_sheaf *sheaf = sy__entry(entry, struct sy__slub_sheaf, deferred);
-
-	if (!sy__holds(heap, entry)) { /* a slab, whose state is among the descriptors of pages */
-		sy__node_grace_passed(heap, entry);
-		return;
-	}
-	sheaf->cache->sheaves->waiting_objects -= sheaf->size;
-	sy__slub_heap(heap)->waiting_sheaves--;
-	settle(sheaf->cache, sheaf);
-}
-
 /* ---- A slot, a cache begins and ends -------------------------------------------------------------------------------- */
 
 void sy__slub_sheaves_drain(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot_sheaves *own = &cache->sheaves->slots[slot];
 
-	if (own->later)
-		wait_for_grace(cache, slot, own);
 	if (own->main)
 		empty_out(cache, slot, own->main);
 	if (own->spare) {
@@ -451,7 +386,6 @@ bool sy__slub_sheaves_init(struct sy__slub_cache *cache, uint32_t capacity)
 	sheaves->bytes = bytes;
 	sheaves->capacity = capacity;
 	sheaves->most_full = (uint32_t)heap->tunables[SLUB_BARN_FULL];
-	sheaves->most_empty = (uint32_t)heap->tunables[SLUB_BARN_EMPTY];
 	sheaves->slots = (struct sy__slub_slot_sheaves *)(void *)(sheaves + 1);
 	sheaves->barns = (struct sy__slub_barn *)(void *)((char *)sheaves->slots + slots_bytes);
 	for (unsigned node = 0; node < heap->nodes; node++) {
@@ -463,18 +397,12 @@ bool sy__slub_sheaves_init(struct sy__slub_cache *cache, uint32_t capacity)
 	return true;
 }
 
-static bool belongs_to(const struct sy_deferred *entry, const void *cache)
-{
-	return sy__entry(entry, struct sy__slub_sheaf, deferred)->cache == cache;
-}
-
 void sy__slub_sheaves_fini(struct sy__slub_cache *cache)
 {
 	struct sy_heap *heap = cache->base.cache.heap;
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
 		sy__slub_sheaves_drain(cache, slot);
-	sy__deferred_finish(heap, belongs_to, cache);
 	sy__slub_sheaves_shrink(cache);
 	for (unsigned slot = 0; slot < heap->slots; slot++) {
 		if (cache->sheaves->slots[slot].main)
@@ -539,8 +467,6 @@ const char *sy__slub_sheaves_check(const struct sy__slub_cache *cache)
 			wrong = check_sheaf(cache, own->main);
 		if (!wrong && own->spare)
 			wrong = check_sheaf(cache, own->spare);
-		if (!wrong && own->later)
-			wrong = is_full(cache, own->later) ? "slub: a full sheaf of objects to be freed later does not wait" : check_sheaf(cache, own->later);
 	}
 	for (unsigned node = 0; !wrong && node < cache->base.cache.heap->nodes; node++) {
 		wrong = check_list(cache, &sheaves->barns[node].full, sheaves->barns[node].fulls, sheaves->capacity);
@@ -560,16 +486,17 @@ static uint32_t held(const struct sy__slub_sheaf *sheaf)
 uint64_t sy__slub_sheaves_objects(const struct sy__slub_cache *cache)
 {
 	const struct sy__slub_sheaves *sheaves = cache->sheaves;
-	uint64_t objects = sheaves->waiting_objects;
+	uint64_t objects = 0;
 
 	for (unsigned slot = 0; slot < cache->base.cache.heap->slots; slot++)
-		objects += held(sheaves->slots[slot].main) + held(sheaves->slots[slot].spare) + held(sheaves->slots[slot].later);
+		objects += held(sheaves->slots[slot].main) + held(sheaves->slots[slot].spare);
 	for (unsigned node = 0; node < cache->base.cache.heap->nodes; node++)
 		objects += (uint64_t)sheaves->barns[node].fulls * sheaves->capacity;
 	return objects;
 }
 
-static void mark_sheaf(struct sy__walk *walk, const struct sy__slub_sheaf *sheaf, enum sy_part_state state, const char *list, unsigned owner)
+static void mark_sheaf(struct sy__walk *walk, const struct sy__slub_sheaf *sheaf, enum sy_part_state state, const char *list,
+                       unsigned owner)
 {
 	for (uint32_t i = held(sheaf); i; i--)
 		sy__walk_mark(walk, sheaf->objects[i - 1], state, list, owner, sheaf->size - i);
@@ -582,7 +509,6 @@ void sy__slub_sheaves_mark(struct sy__walk *walk, const struct sy__slub_cache *c
 
 		mark_sheaf(walk, own->main, SY_PART_SLOT, "main sheaf", slot);
 		mark_sheaf(walk, own->spare, SY_PART_SLOT, "spare sheaf", slot);
-		mark_sheaf(walk, own->later, SY_PART_WAITING, "sheaf for later", slot);
 	}
 	for (unsigned node = 0; node < cache->base.cache.heap->nodes; node++) {
 		const struct sy_list *full = &cache->sheaves->barns[node].full;

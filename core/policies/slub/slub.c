@@ -524,7 +524,6 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_SHEAF_CAPACITY] = { "sheaf_capacity", SY_TUNABLE_AUTO, 0, SY__SLUB_MOST_IN_SHEAF, NULL, false,
 	                          "objects in a sheaf, of those caches that the version gives sheaves; 0: none; auto: the version's" },
 	[SLUB_BARN_FULL] = { "barn_full", 10, 0, 65535, NULL, false, "full sheaves that a node keeps at most" },
-	[SLUB_BARN_EMPTY] = { "barn_empty", 10, 0, 65535, NULL, false, "empty sheaves up to which a node keeps one whose objects went to slabs" },
 };
 
 static const struct sy_preset presets[] = {
@@ -553,10 +552,8 @@ const struct sy_policy sy__slub = {
 #ifndef SY_HARDENED
 	.hardened = SY__HARDENED(sy__hardened_slub),
 	.quick = &entries_quick,
-	.grace_passed = sy__slub_grace_passed,
 #else
 	.scavenge = sy__slub_scavenge,
-	.grace_passed = sy__node_grace_passed,
 #endif
 	.harden = SLUB_HARDEN,
 	.heap_init = slub_heap_init,
@@ -567,6 +564,7 @@ const struct sy_policy sy__slub = {
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
 	.refuses = sy__slub_refuses,
+	.grace_passed = sy__node_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,
 	.check = sy__slub_check,

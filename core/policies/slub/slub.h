@@ -18,8 +18,7 @@ enum sy__slub_tunable {
 	SLUB_TINY,
 	SLUB_USERCOPY,
 	SLUB_SHEAF_CAPACITY,
-	SLUB_BARN_FULL,
-	SLUB_BARN_EMPTY
+	SLUB_BARN_FULL
 };
 
 /* Values of SLUB_LINUX, in order. */
@@ -53,25 +52,19 @@ struct sy__slub_chain {
 	uint32_t count;
 };
 
-/* Free objects of a cache, see sheaves.c. An object of kmalloc, with as large a header as Linux's struct slab_sheaf. It begins as a
- * slab's state does, so that ../node.c can tell whose an entry of the deferred queue is. */
+/* Free objects of a cache, see sheaves.c. An object of kmalloc, with as large a header as Linux's struct slab_sheaf. */
 struct sy__slub_sheaf {
 	struct sy__slub_cache *cache;
-	union {
-		struct sy_list link;         /* in a barn; under its lock */
-		struct sy_deferred deferred; /* its objects wait for a grace period */
-	};
-	uint32_t size; /* objects in it */
-	uint32_t node; /* whose barn gets it after the grace period */
+	struct sy_list link; /* in a barn; under its lock */
+	uint32_t size;       /* objects in it */
 	void *objects[];
 };
-_Static_assert(offsetof(struct sy__slub_sheaf, deferred) == offsetof(struct sy__node_slab, deferred), "see above");
 
 #define SY__SLUB_MOST_IN_SHEAF 1020 /* objects: with 8 bytes for each, a sheaf is in kmalloc's largest class at most */
 
 /* A slot's sheaves; NULL: it has none such. main: NULL while the classes of kmalloc are made. */
 struct sy__slub_slot_sheaves {
-	struct sy__slub_sheaf *main, *spare, *later;
+	struct sy__slub_sheaf *main, *spare;
 };
 
 /* Sheaves of a memory node. */
@@ -82,9 +75,8 @@ struct sy__slub_barn {
 };
 
 struct sy__slub_sheaves {
-	uint32_t capacity;              /* objects in a full one */
-	uint32_t most_full, most_empty; /* in a barn; empty ones that allocations leave may be more */
-	uint64_t waiting_objects;       /* in sheaves that wait for a grace period */
+	uint32_t capacity;  /* objects in a full one */
+	uint32_t most_full; /* in a barn */
 	struct sy__slub_slot_sheaves *slots;
 	struct sy__slub_barn *barns;
 	size_t bytes; /* of the block that all this is in */
@@ -103,7 +95,6 @@ struct sy__slub_heap {
 	struct sy__kmalloc kmalloc;
 	struct sy__slub_rules rules;
 	struct sy_policy sheafed; /* of caches with sheaves: as the heap's, but for what allocates and frees an object */
-	uint64_t waiting_sheaves; /* in the deferred queue */
 	bool classes_end;         /* the heap ends, and what is in kmalloc's slabs goes with their pages */
 };
 
@@ -174,7 +165,6 @@ void sy__slub_free_to_slab(struct sy__slub_cache *, unsigned slot, void *object)
 /* sheaves.c: of a cache that has sheaves. The first two: NULL or false, slabs must serve. */
 void *sy__slub_sheaf_alloc(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 bool sy__slub_sheaf_free(struct sy__slub_cache *, unsigned slot, void *object);
-void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_sheaves_policy(struct sy_heap *);
 bool sy__slub_sheaves_init(struct sy__slub_cache *, uint32_t capacity);
 bool sy__slub_sheaves_begin(struct sy__slub_cache *); /* gives each slot its main sheaf; false: no memory */

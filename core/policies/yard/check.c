@@ -184,5 +184,5 @@ static const char *check_slots(struct sy__node_cache *base)
 
 const char *sy__yard_check(struct sy_heap *heap)
 {
-	return sy__node_check(heap, check_slab, check_slots, 0);
+	return sy__node_check(heap, check_slab, check_slots);
 }
