@@ -31,6 +31,7 @@ from ..base.errors import UserError
 from ..trace import file as trace
 from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
+from . import olderfree
 from . import scratch_form as form
 
 NONE = form.NO_HANDLE
@@ -91,6 +92,7 @@ class Traffic:
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
+    was_free: np.ndarray  # int64[caches]: objects that slabs older than the trace had free, as it proves
 
 
 @dataclass
@@ -153,6 +155,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
     padded = _padded_classes(source.metadata)
+    proofs = olderfree.Proofs(source.metadata)
     written = handles = snapshots = requests = 0
     span = balance = peak = 0
     before_snapshot = True  # no snapshot so far
@@ -160,6 +163,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
         out.write(b"\0" * _HEADER_BYTES)
         for batch in source.batches():
             numbers = codes(batch["kind"], trace.KINDS)
+            proofs.take(batch, numbers)
             kind = _KINDS[numbers]
             origin = codes(batch["origin"], trace.ORIGINS)
             owner = codes(batch["owner"], trace.OWNERS)
@@ -209,7 +213,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes, means,
-        _joined_pages(pages), peak >> PAGE_SHIFT,
+        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -337,13 +341,14 @@ def skip_older_pages(translation: Translation) -> None:
 
 
 def finish(
-    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int, merges_classes: bool
+    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int, metadata: Metadata
 ) -> None:  # fmt: skip
     """Writes the sections behind the events, and the header.
 
     `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` of dtype OLDER;
-    `handles` is the number of handles; `merges_classes`: the recorded kernel's caches share slabs with kmalloc's.
+    `handles` is the number of handles; `metadata`: of the recorded kernel.
     """
+    merges_classes = any(snapshots.KMALLOC.match(cache.name) for cache in metadata.caches)
     run = np.zeros(1, RUN)
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
