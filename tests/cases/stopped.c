@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define OBJECTS 3000u
+#define ROUNDS 400u
 
 static sem_t held, go;
 
@@ -56,7 +57,7 @@ int main(int count, char **words)
 	signal(SIGUSR1, hold);
 	pthread_create(&thread, NULL, work, NULL);
 	usleep(10000);
-	for (unsigned round = 0; round < 50; round++) {
+	for (unsigned round = 0; round < ROUNDS; round++) {
 		pthread_kill(thread, SIGUSR1);
 		while (sem_wait(&held))
 			;
