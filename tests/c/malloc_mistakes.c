@@ -195,7 +195,7 @@ static const struct mistake {
 	/*                                                 yard    slub    slab    slqb    bonwick slob    bsd44   svr4    sunos4 */
 	{ "free twice",                                   "D       D       D       D       D       D       D       D       D", frees_twice },
 	{ "free twice, another object between",           "D       D       D       D       D       D       D       D       D", frees_another_between },
-	{ "free twice, by two threads",                   "D       -       -       W       D       D       D       D       D", frees_in_two_threads },
+	{ "free twice, by two threads",                   "D       D       -       W       D       D       D       D       D", frees_in_two_threads },
 	{ "realloc of a freed object",                    "d       D       D       D       D       D       D       D       D", resizes_freed },
 	{ "free twice, 200 kB",                           "D       D       D       D       D       D       D       D       D", frees_large_twice },
 	{ "free twice, 8 MB",                             "D       D       D       D       D       D       D       D       D", frees_mapping_twice },

@@ -70,6 +70,14 @@ static inline struct sy__slub_slot *sy__slub_slot(const struct sy__slub_cache *c
 	return (struct sy__slub_slot *)(void *)(cache->base.slots + slot * cache->base.stride);
 }
 
+/* Behind the last object of a list in a slab's word, unless a slot has put a list of its own there. */
+#define SY__SLUB_END (SY__IS_HARDENED ? NULL : SY__LIST_END)
+
+static inline bool sy__slub_is_end(const void *object)
+{
+	return (uintptr_t)object <= (uintptr_t)SY__SLUB_END;
+}
+
 /* The slot gives up its active slab. */
 static inline void sy__slub_forget(struct sy__slub_slot *own)
 {
