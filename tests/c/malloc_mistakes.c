@@ -208,8 +208,8 @@ static const struct mistake {
 	{ "free of a wild address",                       "F       F       F       F       F       F       F       F       F", frees_wild },
 	{ "free of an address without memory",            "F       F       F       F       F       F       F       F       F", frees_unmapped },
 	{ "free of an address not used yet",              "F       F       F       F       F       F       F       F       F", frees_never_used },
-	{ "pointer written into a freed object",          "d       -       -       -       -       -       W       W       W", writes_link },
-	{ "freed object overwritten",                     "-       -       -       -       -       -       W       W       W", writes_freed },
+	{ "pointer written into a freed object",          "d       -       -       W       -       -       W       W       W", writes_link },
+	{ "freed object overwritten",                     "-       -       -       W       -       -       W       W       W", writes_freed },
 	{ "write past the end into free neighbours",      "-       -       -       -       -       W       W       W       W", writes_into_free_neighbours },
 };
 
