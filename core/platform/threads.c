@@ -54,7 +54,7 @@
  * of our locks such a thread would stop all others. So where there are other threads, a slow call lets no signal in from its first
  * lock on (sy__lock). A claimer lets none in, either, as claimed threads wait for it. Fast calls have no locks, but in policies that
  * try for one (sy__call_begin_locked). Signals for what a thread itself has done wrong always come in. This takes two system calls, so
- * it is done only where the program has a handler: the kernel is asked when there is a second thread, and before each claim.
+ * it is done only where the program has a handler: the kernel is asked when there is a second thread, and each second.
  *
  * Which slot. The lowest free one, so that few are in use. But of the first SY_WARM_SLOTS slots, in which policies leave things for
  * the next owner, a thread gets the one whose last owner had its thread-local storage at the same address. A C library gives the
@@ -196,11 +196,11 @@ static bool handles(int number)
 }
 
 /* Relaxed, as what is true of some moment is enough. */
-static void learn_handlers(void)
+void sy__signals_learn(void)
 {
 	int number = 1;
 
-	if (sy__system_is_shut_in())
+	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) <= (sy__self.slot != NO_SLOT) || sy__system_is_shut_in())
 		return;
 	while (number <= 64 && !handles(number))
 		number++;
@@ -233,13 +233,6 @@ static void let_signals_in(struct sy__thread *self)
 	self->holds_signals = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	sy__system(SYS_rt_sigprocmask, SIG_SETMASK, sy__system_word(&self->signals), 0, sizeof(self->signals));
-}
-
-static void prepare_claim(void)
-{
-	get_fence();
-	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) > 1)
-		learn_handlers();
 }
 
 void sy__signals_hold(void)
@@ -453,8 +446,8 @@ static void attach(struct sy__thread *self)
 	sy__call_end();
 	if (self->ending || self->claims || __atomic_load_n(&table.full, __ATOMIC_RELAXED) || !awake())
 		return;
-	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) == 1)
-		learn_handlers();
+	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) == 1) /* this is the second thread */
+		sy__signals_learn();
 	hold_signals(self);
 	self->slot = take_free_slot(self);
 	let_signals_in(self);
@@ -744,7 +737,7 @@ bool sy__slots_claim_try(void)
 
 	if (self->claims || !in_call(self))
 		return false;
-	prepare_claim();
+	get_fence();
 	hold_signals(self);
 	if (!sy__queue_try(&table.lock))
 		return false;
@@ -821,7 +814,7 @@ static bool claim_outside(struct sy__thread *self, unsigned patience)
 {
 	if (self->slot == NO_SLOT)
 		attach(self);
-	prepare_claim();
+	get_fence();
 	hold_signals(self);
 	sy__queue_lock(&table.lock);
 	if (!claim_shared(patience) || !stop_all_slow_calls(self, patience)) {

@@ -164,6 +164,9 @@ static inline const void *sy__caller(void)
 
 void sy__lock_wait(sy__lock_t *lock);
 
+/* Looks whether the program handles signals. */
+void sy__signals_learn(void);
+
 /* From the first lock of a slow call until its end: no signal comes in, whose handler might keep the thread, and so the lock. */
 void sy__signals_hold(void);
 

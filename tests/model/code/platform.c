@@ -388,6 +388,10 @@ bool sy__slots_claim_try(void)
 }
 
 /* No model has signals. */
+void sy__signals_learn(void)
+{
+}
+
 void sy__signals_hold(void)
 {
 }
