@@ -51,10 +51,12 @@
  * each failed claim, and is of full length now and then.
  *
  * Signals. A signal's handler may hold its thread for long, as in programs that stop all their threads to collect garbage. With one
- * of our locks such a thread would stop all others. So where there are other threads, a slow call lets no signal in from its first
- * lock on (sy__lock). A claimer lets none in, either, as claimed threads wait for it. Fast calls have no locks, but in policies that
- * try for one (sy__call_begin_locked). Signals for what a thread itself has done wrong always come in. This takes two system calls, so
- * it is done only where the program has a handler: the kernel is asked when there is a second thread, and each second.
+ * of our locks, or with a fork waiting for the end of its call, such a thread would stop others. So where there are other threads, a
+ * slow call lets no signal in. All calls of a thread without a slot are slow ones; it lets none in from its first lock on (sy__lock).
+ * Nor does a claimer, as claimed threads wait for it. Fast calls have no locks, but in policies that try for one
+ * (sy__call_begin_locked). Signals for what a thread itself has done wrong always come in. This takes two system calls, so it is done
+ * only where the program handles a signal by which threads may stop each other: the kernel is asked when there is a second thread, and
+ * each second.
  *
  * Which slot. The lowest free one, so that few are in use. But of the first SY_WARM_SLOTS slots, in which policies leave things for
  * the next owner, a thread gets the one whose last owner had its thread-local storage at the same address. A C library gives the
@@ -182,7 +184,14 @@ static uint64_t usual_signals(void)
 	         signal_bit(SIGSYS) | signal_bit(SIGABRT));
 }
 
-/* Whether the program handles a signal. Those between 31 and SIGRTMIN are the C library's. */
+/* By which users, terminals and children tell a process something: no threads stop each other by these. */
+static uint64_t tidings(void)
+{
+	return signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGTERM) | signal_bit(SIGPIPE) | signal_bit(SIGCHLD) |
+	       signal_bit(SIGTSTP) | signal_bit(SIGCONT) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGWINCH);
+}
+
+/* Whether the program has a handler that might keep a thread. Signals between 31 and SIGRTMIN are the C library's. */
 static bool handles(int number)
 {
 	struct {
@@ -190,7 +199,7 @@ static bool handles(int number)
 		unsigned long rest[20]; /* of the kernel's structure */
 	} action = { .handler = SIG_DFL };
 
-	return usual_signals() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
+	return usual_signals() & ~tidings() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
 	       sy__system(SYS_rt_sigaction, number, 0, sy__system_word(&action), sizeof(uint64_t)) == 0 && action.handler != SIG_DFL &&
 	       action.handler != SIG_IGN;
 }
@@ -545,13 +554,15 @@ bool sy__call_enter(unsigned *slot)
 		return false;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		attach(self);
+	if (sy__likely(self->slot != NO_SLOT) && !self->claims) /* a forking thread lets them in later */
+		hold_signals(self);
 	if (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
 		begin_after_claim(self);
 	show(self, SY__DUMMY_OFFSET);
 	self->calls++;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		take_shared(self);
-	self->holds_at_lock = !self->holds_signals && !self->claims && may_keep_others(self); /* a forking thread lets them in later */
+	self->holds_at_lock = !self->holds_signals && !self->claims && may_keep_others(self);
 	*slot = self->slot;
 	return true;
 }

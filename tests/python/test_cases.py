@@ -112,7 +112,7 @@ def test_a_plugin_is_unloaded(built: Path, archive: Path, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["yard", "slub", "slab", "slqb"])
-@pytest.mark.parametrize("what", ["malloc", "trim"])
+@pytest.mark.parametrize("what", ["malloc", "trim", "fork"])
 def test_a_stopped_thread_stops_no_other(built: Path, policy: str, what: str) -> None:
     _ok([str(built / "stopped"), what], str(run.library()), policy)
 
