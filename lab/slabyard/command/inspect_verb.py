@@ -23,7 +23,8 @@ def add(parent: Any) -> None:
         "  slabyard inspect 4711 --log\n  slabyard inspect 4711 --format prometheus\n"
         "  slabyard inspect 4711 --profile heap.pb.gz",
         "Of any program on slabyard's malloc or library. A process is stopped for less than 100 ms. Needs the right to trace it "
-        "(its user, or root). Who allocated is known where the program was started with SLABYARD_DEBUG=U, and of sampled objects (slabyard sample).",
+        "(its user, or root). Who allocated is known where the program was started with SLABYARD_DEBUG=U, and of sampled "
+        "objects (slabyard sample).",
     )  # fmt: skip
     verb.add_argument("target", metavar="PID|CORE", help="a process by its number, or a core file")
     verb.add_argument("--slabs", nargs="?", const="", metavar="CACHE", help="also each slab of this cache, or of all")

@@ -42,7 +42,8 @@ def samples_of(answer: Answer) -> list[pprof.Sample]:
         weight = heap["profile"]["one_in"] or 1
         for site in heap["profile"]["sites"]:
             objects, size = site["objects"] * weight, site["bytes"] * weight
-            frames = [*(frames_of(site["stack"], program) or [pprof.Frame("[unknown]", program)]), pprof.Frame(f"[{site['cache']}]", program)]
+            frames = frames_of(site["stack"], program) or [pprof.Frame("[unknown]", program)]
+            frames.append(pprof.Frame(f"[{site['cache']}]", program))
             made.append(pprof.Sample(frames, {"cache": site["cache"]}, [0, 0, objects, size, 0]))
     return made
 
@@ -71,12 +72,14 @@ def _limits(answer: Answer, profiles: list[dict[str, Any]]) -> list[str]:
         large = sum(heap["large"]["used_bytes"] for heap in answer["heaps"] if not heap["profile"])
         large += answer["mappings"]["bytes"] if answer["mappings"] else 0
         objects = sum(site["objects"] for one in sampled for site in one["sites"])
-        said.append(f"An estimate from {counted(objects, 'sampled object')}, one in {sampled[0]['one_in']:,} allocations since sampling began.")
+        rate = sampled[0]["one_in"]
+        said.append(f"An estimate from {counted(objects, 'sampled object')}, one in {rate:,} allocations since sampling began.")
         if large:
             said.append(f"Allocations above 64 KiB are not sampled: {large / _MIB:,.1f} MiB are in large allocations and mappings.")
     missed = sum(one["missed"] for one in sampled)
     if missed:
-        said.append(f"{counted(missed, 'allocation')} came when as many objects as can be were sampled: sample fewer (slabyard sample --rate).")
+        came = counted(missed, "allocation")
+        said.append(f"{came} came when as many objects as can be were sampled: sample fewer (slabyard sample --rate).")
     lost = sum(one["stacks_lost"] for one in profiles)
     if lost:
         said.append(f"{counted(lost, 'allocation')} had no room for its stack and stands under [unknown].")
