@@ -26,8 +26,8 @@
  * page allocator. Taking a slab from a node also moves others to the slot's partial list, until that has gained more than half
  * its limit.
  *
- * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL. So a slot whose list leads to the former has an object that
- * somebody else has freed again.
+ * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL, but for long ones that they took from a word. So a slot whose
+ * list leads to the former has an object that somebody else has freed again.
  *
  * Names of Linux, and ours:
  *
@@ -208,16 +208,18 @@ static inline bool is_second(const struct sy__slub_cache *cache, const struct sy
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
 /* The list of a slab's word that was taken; or NULL, if the program has damaged it: its objects are lost. */
-static void *taken(const struct sy__slub_cache *cache, struct sy_page *page, uint64_t word)
+static void *taken(const struct sy__slub_cache *cache, struct sy__slub_slot *own, uint64_t word)
 {
-	void *list = sy__word_first(word, sy__page_address(cache->base.cache.heap, page)), *last;
+	void *list = sy__word_first(word, own->start), *last;
 
 	/* Hardened, each object is looked at when it is handed out. */
 	if (SY__IS_HARDENED || !list)
 		return list;
-	if (!sy__node_list_is_sound(&cache->base, page, list, sy__word_objects(word) - sy__word_in_use(word), SY__SLUB_END, &last))
+	if (!sy__node_list_is_sound(&cache->base, own->slab, list, sy__word_objects(word) - sy__word_in_use(word), SY__SLUB_END, &last))
 		return NULL;
-	sy__node_link(&cache->base, last, NULL);
+	own->ends_marked = !last;
+	if (last)
+		sy__node_link(&cache->base, last, NULL);
 	return list;
 }
 
@@ -232,7 +234,7 @@ static void *take_rest(const struct sy__slub_cache *cache, struct sy__slub_slot 
 		if (sy__word_full(old))
 			new &= ~SY__WORD_FROZEN;
 	} while (!sy__swap64(&slab->word, &old, new));
-	return taken(cache, own->slab, old);
+	return taken(cache, own, old);
 }
 
 /* The slot's freelist led to the end of a list in a slab's word. Somebody else has freed an object that was on it already, which is
@@ -267,9 +269,9 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 			sy__slub_deactivate(cache, slot, own);
 			continue;
 		}
-		if (sy__unlikely(own->freelist == SY__SLUB_END && own->freelist))
+		if (sy__unlikely(own->freelist == SY__SLUB_END && own->freelist && !own->ends_marked))
 			tell_second_free(cache, own);
-		if (!own->freelist)
+		if (sy__slub_is_end(own->freelist))
 			own->freelist = take_rest(cache, own);
 		if (pop(cache, own, &object))
 			return object;
@@ -295,7 +297,7 @@ static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	own->freelist = taken(cache, page, old);
+	own->freelist = taken(cache, own, old);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
