@@ -24,7 +24,7 @@
 #if SY__SINCE_6_12
 
 #if defined(CONFIG_SLUB_DEBUG) || defined(CONFIG_SLUB_TINY) || defined(CONFIG_KASAN) || defined(CONFIG_HARDENED_USERCOPY)
-#error "slabyard takes SLUB's place: turn SLUB_DEBUG, SLUB_TINY, KASAN and HARDENED_USERCOPY off"
+#error "slabyard takes the kernel's own allocator's place: turn its DEBUG and TINY off, and KASAN and HARDENED_USERCOPY"
 #endif
 
 #define SY__NAMED(name) name##_noprof
