@@ -309,7 +309,8 @@ uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, 
 bool sy__node_is_among(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *object);
 
 /* Whether a list of objects of one slab has so many, all where objects of the slab start; *last is the last one then. If not, the
- * program has freed what it must not, or has written into a free object, and is told so. */
+ * program has freed what it must not, or has written into a free object, and is told so. Of a long list only the first eight are
+ * looked at, and *last is NULL: a look at all would wait for the line of each, one after the other, before the first is handed out. */
 bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, void **last);
 
 /* Counts slots' slabs by `slot`, which gets each reachable one; and a slab with so many free objects. */

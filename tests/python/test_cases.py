@@ -98,7 +98,7 @@ def _build(build: Path, *words: str, options: tuple[str, ...] = ()) -> None:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("archive")
-    _build(build, "slabyard")
+    _build(build, "slabyard", options=("-DSLABYARD_WERROR=ON",))
     return build / "libslabyard.a"
 
 
