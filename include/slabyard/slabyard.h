@@ -63,6 +63,8 @@ enum sy_cache_flags {
 	SY_CACHE_DMA32 = 1u << 5,           /* SLAB_CACHE_DMA32 */
 	SY_CACHE_NO_MERGE = 1u << 6,        /* never shared with another cache */
 	SY_CACHE_KMALLOC = 1u << 7,         /* a size class, made by the heap itself */
+	SY_CACHE_KFREE = 1u << 8,           /* kfree may free its objects, too, as in Linux since 6.4; where all caches share their
+	                                     * pages, it then does not know the cache, whose count of objects keeps them */
 };
 
 /* ---- What there is, opaque -------------------------------------------------------------------------------------- */
