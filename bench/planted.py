@@ -96,7 +96,7 @@ def alone(folder: Path) -> Iterator[None]:
 def build_libraries() -> None:
     """libslabyard.so and libslabyard-malloc.so, of this tree."""
     with alone(BUILD):
-        _do(["cmake", "-S", str(ROOT), "-B", str(BUILD)])
+        _do(["cmake", "-S", str(ROOT), "-B", str(BUILD), "-DSLABYARD_WERROR=ON"])
         _do(["cmake", "--build", str(BUILD), "-j2", "--target", "slabyard_shared", "slabyard_malloc"])
 
 

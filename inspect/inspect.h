@@ -124,12 +124,15 @@ struct question {
 	const char *cache;     /* --slabs: a cache's name, or "" for all; NULL: not asked */
 	uintptr_t address;     /* --address, --slab */
 	bool whose, slab, log; /* which of them; log goes with an address or without */
+	bool profile;          /* of a summary: live objects by the stack that allocated them */
 	uint64_t last;         /* of the log: so many transactions at most */
 };
 
 void summary_write(struct json *, struct sy_heap *, const struct question *);
 void slab_begin(struct json *, const char *key, const struct sy_slab *); /* an object, which the caller ends */
 void whose_write(struct json *, const struct found *, const struct target *, const struct question *);
+
+void profile_write(struct json *, const struct sy_heap *); /* profile.c */
 
 /* log.c */
 void log_write(struct json *, const struct found *, const struct question *);

@@ -1,7 +1,7 @@
 /*
  * slabyard-inspect: what is in the heaps of a running process or of a core file, as JSON.
  *
- *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --address A [--slab]] [--log [--last N]]
+ *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --profile | --address A [--slab]] [--log [--last N]]
  *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is, for slabyard sample; stops nothing
  *
  * A process is stopped once, for as long as it takes to copy what will be read. To make that short, all of it is copied once
@@ -27,7 +27,7 @@
 
 struct arguments {
 	const char *pid, *core, *slabs, *address, *last;
-	bool slab, log, sampling;
+	bool slab, log, profile, sampling;
 };
 
 static int status = 2;
@@ -43,6 +43,7 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
 		{ "--slab", NULL, &arguments->slab },
 		{ "--log", NULL, &arguments->log },
 		{ "--last", &arguments->last, NULL },
+		{ "--profile", NULL, &arguments->profile },
 		{ "--sampling", NULL, &arguments->sampling },
 		{ NULL, NULL, NULL },
 	};
@@ -63,6 +64,7 @@ static bool read_arguments(struct arguments *arguments, struct question *questio
 	question->cache = arguments->slabs;
 	question->log = arguments->log;
 	question->slab = arguments->slab;
+	question->profile = arguments->profile;
 	question->whose = arguments->address;
 	question->address = arguments->address ? (uintptr_t)strtoull(arguments->address, &rest, 0) : 0;
 	if (arguments->address && (*rest || !*arguments->address))
@@ -167,6 +169,12 @@ static void write_answer(struct json *json, const struct found *found, const str
 		whose_write(json, found, target, question);
 	if (question->log)
 		log_write(json, found, question);
+	if (question->whose || question->log)
+		return;
+	json_array(json, "heaps");
+	for (unsigned i = 0; i < found->count; i++)
+		summary_write(json, found->heaps[i], question);
+	json_array_end(json);
 }
 
 static bool answer(struct found *found, const struct target *target, const struct question *question, const char *unstopped,
@@ -175,7 +183,7 @@ static bool answer(struct found *found, const struct target *target, const struc
 	struct json json;
 	FILE *nowhere = fopen("/dev/null", "we");
 
-	if (nowhere && (question->whose || question->log)) {
+	if (nowhere && (question->whose || question->log || question->profile)) {
 		json_begin(&json, nowhere);
 		json_object(&json, NULL);
 		write_answer(&json, found, target, question);
@@ -184,14 +192,7 @@ static bool answer(struct found *found, const struct target *target, const struc
 	json_begin(&json, stdout);
 	json_object(&json, NULL);
 	write_target(&json, target, found, unstopped);
-	if (question->whose || question->log) {
-		write_answer(&json, found, target, question);
-	} else {
-		json_array(&json, "heaps");
-		for (unsigned i = 0; i < found->count; i++)
-			summary_write(&json, found->heaps[i], question);
-		json_array_end(&json);
-	}
+	write_answer(&json, found, target, question);
 	json_object_end(&json);
 	return json_finish(&json, fault);
 }

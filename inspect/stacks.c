@@ -12,7 +12,7 @@
 #include <link.h>
 #include <unistd.h>
 
-#define MOST_NOTED 1024u
+#define MOST_NOTED 8192u /* as many as are looked up (library/debug/symbols.c) */
 
 static const struct target *target;
 static uintptr_t noted[MOST_NOTED];
@@ -70,10 +70,19 @@ void stacks_look_up(void)
 	looked_up = true;
 }
 
+static bool is_noted(uintptr_t address)
+{
+	for (size_t i = noted_count; i--;)
+		if (noted[i] == address)
+			return true;
+	return false;
+}
+
 static void note(const struct sy__stack *stack)
 {
 	for (unsigned i = 0; i < stack->depth && i < SY__DEBUG_FRAMES && noted_count < MOST_NOTED; i++)
-		noted[noted_count++] = stack->frames[i];
+		if (!is_noted(stack->frames[i]))
+			noted[noted_count++] = stack->frames[i];
 }
 
 static void write_frame(struct json *json, uintptr_t address)

@@ -271,6 +271,8 @@ void summary_write(struct json *json, struct sy_heap *heap, const struct questio
 	write_count(json, "shared", "any size", &summary.shared);
 	write_count(json, "large", "large", &summary.large);
 	write_records(json, heap->debug);
+	if (question->profile)
+		profile_write(json, heap);
 	write_pages(json, heap, used);
 	json_object_end(json);
 }

@@ -100,8 +100,12 @@ static void *take(size_t size)
 
 	if (heap && __atomic_fetch_add(&sampling.live, 1, __ATOMIC_RELAXED) < MOST_LIVE)
 		object = sy_malloc(heap, size, 0);
-	if (heap && !object)
+	if (object) {
+		__atomic_store_n(&heap->debug->one_in, __atomic_load_n(&sampling.rate, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	} else if (heap) {
 		__atomic_fetch_sub(&sampling.live, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&heap->debug->missed, 1, __ATOMIC_RELAXED);
+	}
 	report_add(object);
 	return object;
 }

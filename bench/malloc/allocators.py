@@ -13,6 +13,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,12 +48,13 @@ CRATES = {"mimalloc": "libmimalloc-sys", "snmalloc": "snmalloc-sys", "rpmalloc":
 HARDENED = {"mimalloc-secure": "libmimalloc-sys", "hardened_malloc": "hardened-malloc-sys"}  # compared where they are named
 
 
-def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
-    """Every allocator that there could be, those that are missing included. `work`: a folder for what is built."""
+def find(work: Path, ours: Path | None, specs: list[str], wanted: Collection[str] | None = None) -> list[Allocator]:
+    """Every allocator that there could be, those that are missing included. `work`: a folder for what is built, which takes minutes, so
+    only of those `wanted` (None: of all)."""
     glibc = _in_folders(ctypes.util.find_library("c") or "libc.so.6")
     found = [Allocator("glibc", glibc, platform.libc_ver()[1], "this needs a system with glibc")]
     found += [_packaged(name, *of) for name, of in PACKAGED.items()]
-    found += _crates(work)
+    found += _crates(work, CRATES, wanted)
     hint = "build it: make bench-malloc does, or name it with --ours PATH"
     for spec in specs:
         library = ours if ours is not None and ours.is_file() else None
@@ -95,7 +97,9 @@ def _packaged(name: str, file: str, package: str) -> Allocator:
 # ---- From crates -------------------------------------------------------------------------------------------------
 
 
-def _crates(work: Path, crates: dict[str, str] = CRATES) -> list[Allocator]:
+def _crates(work: Path, crates: dict[str, str], wanted: Collection[str] | None = None) -> list[Allocator]:
+    if wanted is not None and not set(crates) & set(wanted):
+        return [Allocator(name, None, "", "it was not built, as nobody asked for it") for name in crates]
     vendor = work / "crates" / "vendor"
     missing = next((tool for tool in ("cargo", "cc", "c++", "cmake") if shutil.which(tool) is None), None)
     if missing is None and not vendor.is_dir():

@@ -235,8 +235,9 @@ def main() -> int:
     known = {program.name: program for program in programs.programs(options.work / "inputs", str(generator.resolve()))}
     if unnamed := [text for text in options.also if not all(text.partition("="))]:
         return _usage(f"--also {unnamed[0]}: it is NAME=PATH")
-    there = [*allocators.find(options.work, ours.resolve(), options.specs.split(";")), *map(allocators.also, options.also)]
-    if options.allocators and set(options.allocators.split(",")) & set(allocators.HARDENED):
+    wanted = options.allocators.split(",") if options.allocators else None
+    there = [*allocators.find(options.work, ours.resolve(), options.specs.split(";"), wanted), *map(allocators.also, options.also)]
+    if wanted and set(wanted) & set(allocators.HARDENED):
         there += allocators.hardened(options.work)
     peers = {one.name: one for one in there}
     chosen, among = _choose(options.programs, known, "program"), _choose(options.allocators, peers, "allocator")

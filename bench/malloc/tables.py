@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import statistics
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,7 +195,7 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     where = found["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in found["allocators"].items())
     hardware = f"{where['cpu']}, {where['cpus']} CPUs, {where['memory_gib']} GiB, Linux {where['kernel']}"
-    parts = [f"{hardware}; {_rounds(found)} counted rounds.\n{versions}."]
+    parts = [textwrap.fill(f"{hardware}; {_rounds(found)} counted rounds. {versions}.", 120)]
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         parts.append(f"### {title}\n\n{document(columns, rows)}")

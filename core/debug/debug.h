@@ -133,6 +133,10 @@ struct sy__debug {
 	uint32_t stacks_used, stacks_lost;
 	uint32_t kmalloc_checks[SY__DEBUG_CLASSES]; /* of general allocation, by Linux's class; see layer.c */
 	bool knows_all; /* every object of the heap has a record */
+	/* Of a heap of samples (malloc/sample.c): how many allocations each of its objects stands for, and how many more were due but not
+	 * sampled, as there were too many. 0: each object stands for itself. */
+	uint32_t one_in;
+	size_t missed;
 };
 
 static inline struct sy_debug_config sy__debug_usual(const struct sy__debug_hooks *hooks)

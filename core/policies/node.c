@@ -280,7 +280,7 @@ static void *walk(const struct sy__node_cache *cache, struct sy_page *page, void
 	*last = NULL;
 	for (*count = 0; sy__node_in_slab(cache, page, at) && *count < sy__node_objects(page); at = sy__node_peek(cache, at), ++*count)
 		*last = at;
-	return at;
+	return at == SY__LIST_END && !SY__IS_HARDENED ? NULL : at;
 }
 
 uint32_t sy__node_length(const struct sy__node_cache *cache, struct sy_page *page, void *list)
@@ -300,6 +300,8 @@ uint32_t sy__node_sound_length(const struct sy__node_cache *cache, struct sy_pag
 }
 
 /* ---- Lists that the program has damaged ------------------------------------------------------------------------------- */
+
+#define LOOKS 8u /* at the first objects of a list */
 
 static void *next_of(const struct sy__node_cache *cache, struct sy_page *page, void *object)
 {
@@ -344,24 +346,27 @@ static SY__COLD void tell_astray(const struct sy__node_cache *cache, struct sy_p
 		sy__bug(heap, SY_BUG_WRITE_AFTER_FREE, last);
 }
 
-bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, void **last)
+bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, const void *end,
+                            void **last)
 {
 	const char *start = sy__page_address(cache->cache.heap, page);
 	size_t bytes = SY_PAGE_SIZE << sy__page_order(page);
-	uint32_t left = count;
-	void *at = list;
+	uint32_t looks = count < LOOKS ? count : LOOKS, i = 0;
+	void *at = list, *before = NULL, *mark = NULL;
 
-	*last = NULL;
-	for (; left && sy__node_is_start(cache, (size_t)((char *)at - start), bytes); left--) {
-		*last = at;
+	for (; i < looks && at != mark && sy__node_is_start(cache, (size_t)((char *)at - start), bytes); i++) {
+		if (!(i & (i + 1)))
+			mark = at; /* a list that goes round comes back to one of these (Brent 1980) */
+		before = at;
 		at = sy__node_peek(cache, at);
 	}
-	if (sy__likely(!left && !at))
+	*last = count > looks ? NULL : before;
+	if (sy__likely(i == looks && (count > looks ? sy__node_is_start(cache, (size_t)((char *)at - start), bytes) : !at || at == end)))
 		return true;
-	if (left)
-		tell_astray(cache, page, at, *last);
-	else
+	if (at && (at == mark || (i == looks && count == looks)))
 		tell_longer(cache, page, list, count, at);
+	else
+		tell_astray(cache, page, at, before);
 	return false;
 }
 

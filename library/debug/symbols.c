@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define OWN_PATH "library/debug/symbols.c"
-#define MOST 1024u /* addresses */
+#define MOST 8192u /* addresses */
 #define MOST_ASKED 64u /* of one module */
 
 struct symbol {

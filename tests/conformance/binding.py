@@ -211,7 +211,7 @@ def _build() -> Path:
     with (tree / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs must not build at once
         for command in (
-            ["cmake", "-S", str(ROOT), "-B", str(tree), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"],
+            ["cmake", "-S", str(ROOT), "-B", str(tree), "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DSLABYARD_WERROR=ON"],
             ["cmake", "--build", str(tree), "--target", "slabyard-conformance"],
         ):
             done = subprocess.run(command, capture_output=True, text=True)

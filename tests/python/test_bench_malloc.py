@@ -138,7 +138,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert bench(*words, "--also", "before").stderr.endswith("bench-malloc: --also before: it is NAME=PATH\n")
     done = bench(*words, "--also", f"before={tmp_path}/gone.so", "--allocators", "slabyard:before")
     assert done.returncode == 4 and f"slabyard:before is missing; {tmp_path}/gone.so is no file" in done.stderr
-    listed = bench("--work", tmp_path / "work", "--list").stdout
+    listed = bench("--work", tmp_path / "work", "--list", "--allocators", "glibc,slabyard:yard").stdout
     assert "redis" in listed and "slabyard:yard" in listed
 
 

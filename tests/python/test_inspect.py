@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pwd
@@ -23,6 +24,7 @@ import pytest
 from handmade import complaint, slabyard
 from preloaded import POLICIES, environment
 
+from slabyard.attribution import pprof
 from slabyard.base import programs
 from slabyard.live import inspect, prometheus
 from slabyard.results.run import library
@@ -133,9 +135,10 @@ def start(program: Path, tmp_path: Path) -> Iterator[Start]:
     started = []
 
     def run(
-        allocator: str = "yard", debug: str = "", objects: int = 1000, threads: int = 0, malloc: Path | None = None, user: str | None = None
+        allocator: str = "yard", debug: str = "", objects: int = 1000, threads: int = 0, malloc: Path | None = None,
+        user: str | None = None, sample: str = "off",
     ) -> Running:
-        variables = environment(allocator, malloc, SLABYARD_DEBUG=debug)
+        variables = environment(allocator, malloc, SLABYARD_DEBUG=debug, SLABYARD_SAMPLE=sample)
         process = subprocess.Popen(
             [program, str(objects), str(threads)], env=variables, stdout=subprocess.PIPE, text=True, cwd=tmp_path, user=user,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2),
@@ -282,11 +285,57 @@ def test_top_of_a_process(start: Start) -> None:
     assert "goes" not in complaint(slabyard("top", "-p", running.pid, "--call-sites"), 2)
 
 
+def profiled(path: Path) -> Any:
+    """A heap profile's bytes in use by function, each sample counted once for each function in its stack; and the lines of functions."""
+    profile = pprof.profile_class().FromString(gzip.decompress(path.read_bytes()))
+    names = {one.id: (profile.string_table[one.name], profile.string_table[one.filename]) for one in profile.function}
+    lines = {names[place.line[0].function_id]: place.line[0].line for place in profile.location}
+    found: dict[str, int] = {}
+    for sample in profile.sample:
+        for function in {names[number][0] for number in sample.location_id}:
+            found[function] = found.get(function, 0) + sample.value[3]
+    return found, lines
+
+
+def test_profile_of_all_that_lives(start: Start, tmp_path: Path) -> None:
+    running = start("slub", debug="U")
+    done = slabyard("inspect", running.pid, "--profile", str(tmp_path / "heap.pb.gz"))
+    assert done.returncode == 0, done.stderr
+    assert "MiB live in" in done.stdout and "estimate" not in done.stdout
+    by_function, lines = profiled(tmp_path / "heap.pb.gz")
+    assert by_function["allocate_it"] == by_function["[general allocation]"] - (1 << 20) - (40 << 20) - 1000 * 8 - 4096 == 500 * 100
+    assert lines["allocate_it", "ticks.c"] in range(12, 17)
+    core = core_of(running, tmp_path)
+    assert slabyard("inspect", str(core), "--profile", str(tmp_path / "core.pb.gz")).returncode == 0
+    assert profiled(tmp_path / "core.pb.gz")[0]["allocate_it"] == 500 * 100
+
+
+def test_profile_of_samples(start: Start, tmp_path: Path) -> None:
+    running = start("yard", objects=4000, sample="10")
+    done = slabyard("inspect", running.pid, "--profile", str(tmp_path / "heap.pb.gz"))
+    assert done.returncode == 0, done.stderr
+    assert "An estimate from" in done.stdout and "one in 10 allocations" in done.stdout
+    assert "above 64 KiB are not sampled: 41.0 MiB" in done.stdout
+    assert 2000 * 100 / 2 < profiled(tmp_path / "heap.pb.gz")[0]["allocate_it"] < 2000 * 100 * 2
+    many = start("yard", objects=40_000, sample="1")
+    done = slabyard("inspect", many.pid, "--profile", str(tmp_path / "many.pb.gz"))
+    assert "came when as many objects as can be were sampled" in done.stdout
+
+
+def test_profile_of_a_program_that_records_nothing(start: Start, tmp_path: Path) -> None:
+    running = start("yard")
+    assert "does not record who allocates" in complaint(slabyard("inspect", running.pid, "--profile", str(tmp_path / "none.pb.gz")), 2)
+    assert not (tmp_path / "none.pb.gz").exists()
+    assert "goes alone" in complaint(slabyard("inspect", running.pid, "--log", "--profile", str(tmp_path / "none.pb.gz")), 2)
+
+
 def test_what_cannot_be_looked_at(start: Start, tmp_path: Path) -> None:
     assert "there is no process" in complaint(slabyard("inspect", "4194304999"[:9]), 2)
     assert "no such file" in complaint(slabyard("inspect", str(tmp_path / "none")), 2)
     assert "is no core file" in complaint(slabyard("inspect", "/bin/sh"), 2)
-    assert "does not use slabyard" in complaint(slabyard("inspect", str(os.getpid())), 2)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert "does not use slabyard" in complaint(slabyard("inspect", str(other.pid)), 2)
+        other.kill()
     with subprocess.Popen(["true"]) as ended:  # and not waited for yet
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
         for verb in ("inspect", "sample"):

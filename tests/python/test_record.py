@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from handmade import complaint, slabyard
 
+from slabyard.base import privileges
 from slabyard.base.errors import MISSING, UserError
 from slabyard.capture import moments, record
 from slabyard.trace import snapshots
@@ -148,6 +149,22 @@ def test_a_real_recording(tmp_path: Path) -> None:
     assert record["run"]["start"] == "recorded" and record["exact"]["failures"] == 0
     start = record["exact"]["snapshots"][0]
     assert start["recorded_slab_kb"] > 0 and start["slab_pages"] > 0
+
+
+@live
+def test_rights_go_when_the_recording_is_there(tmp_path: Path) -> None:
+    """What perf script may do is what we may do, and all that we start."""
+    real, told = shutil.which("perf"), tmp_path / "status"
+    env = pretended_perf(tmp_path, f"[ \"$1\" = script ] && cat /proc/self/status >'{told}'\nexec '{real}' \"$@\"")
+    done = slabyard("record", "-o", tmp_path / "t.parquet", "--", "true", env=env)
+    assert done.returncode in (0, 3), done.stderr
+    status = dict(line.split(":\t", 1) for line in told.read_text().splitlines() if ":\t" in line)
+    kept = sum(1 << number for number in privileges.FILES_AND_SYMBOLS)
+    for word in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[word], 16) & ~kept == 0, f"{word}: {status[word]}"
+    assert status["NoNewPrivs"] == "1"
+    sites = json.loads(slabyard("info", tmp_path / "t.parquet", "--call-sites", "--format", "json").stdout)
+    assert "+0x" in json.dumps(sites), "names of the kernel's functions"
 
 
 def recorded(path: Path, *words: str) -> subprocess.CompletedProcess[str]:

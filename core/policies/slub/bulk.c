@@ -24,9 +24,11 @@ static void *unlink_first(const struct sy__slub_cache *cache, struct sy_page *pa
 		return sy__link_is_wrong(next) ? sy__node_damaged(&cache->base, object) : next;
 	}
 	next = sy__node_next(&cache->base, object);
+	if (sy__slub_is_end(next))
+		next = NULL;
 	if (!next == !(count - 1) && (!next || sy__node_is_object(&cache->base, page, next)))
 		return next;
-	sy__node_list_is_sound(&cache->base, page, object, count, &last);
+	sy__node_list_is_sound(&cache->base, page, object, count, SY__SLUB_END, &last);
 	return NULL;
 }
 

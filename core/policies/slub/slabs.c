@@ -72,9 +72,11 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 /* Stops after most + 1 objects: if a program freed an object twice the chain is a circle, and the count wrong in any case. */
 static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
-	struct sy__slub_chain chain = { objects, objects, objects != NULL };
+	struct sy__slub_chain chain = { objects, objects, 1 };
 
-	for (void *at = objects; at && chain.count <= most && (at = sy__node_next(&cache->base, at)); chain.count++)
+	if (sy__slub_is_end(objects))
+		return (struct sy__slub_chain){ 0 };
+	for (void *at = objects; chain.count <= most && !sy__slub_is_end(at = sy__node_next(&cache->base, at)); chain.count++)
 		chain.last = at;
 	return chain;
 }

@@ -26,6 +26,9 @@
  * page allocator. Taking a slab from a node also moves others to the slot's partial list, until that has gained more than half
  * its limit.
  *
+ * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL, but for long ones that they took from a word. So a slot whose
+ * list leads to the former has an object that somebody else has freed again.
+ *
  * Names of Linux, and ours:
  *
  *   kmem_cache_cpu (cpu_slab), its freelist and slab    sy__slub_slot, freelist and slab
@@ -84,12 +87,18 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 {
 	void *next;
 
-	if (sy__unlikely(!own->freelist))
+	if (sy__unlikely(sy__slub_is_end(own->freelist)))
 		return false;
 	*object = own->freelist;
 	next = sy__link_take(&cache->base, *object, cache->base.offset);
 	own->freelist = sy__link_is_wrong(next) ? sy__node_damaged(&cache->base, *object) : next;
 	return !sy__link_is_wrong(next);
+}
+
+/* What comes behind an object that is pushed onto the list of a slab's word. */
+static inline void *behind(uint64_t word, void *object)
+{
+	return sy__word_full(word) ? SY__SLUB_END : sy__word_first(word, object);
 }
 
 /* As far as the slab's word tells. */
@@ -107,7 +116,7 @@ static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *hea
 	do {
 		if (sy__unlikely(!sy__word_stays(old, 1) || is_free_already(old, object)))
 			return false;
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__word_push(old, object, 1))));
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_frees);
 	return true;
@@ -192,7 +201,7 @@ static inline bool is_start(const struct sy__slub_cache *cache, const struct sy_
 
 static inline bool is_second(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const void *object)
 {
-	return own->freelist && sy__node_next(&cache->base, own->freelist) == object;
+	return !sy__slub_is_end(own->freelist) && sy__node_next(&cache->base, own->freelist) == object;
 }
 
 #include "../size_entries_this_slot.h"
@@ -200,14 +209,19 @@ static inline bool is_second(const struct sy__slub_cache *cache, const struct sy
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
 /* The list of a slab's word that was taken; or NULL, if the program has damaged it: its objects are lost. */
-static void *taken(const struct sy__slub_cache *cache, struct sy_page *page, uint64_t word)
+static void *taken(const struct sy__slub_cache *cache, struct sy__slub_slot *own, uint64_t word)
 {
-	void *list = sy__word_first(word, sy__page_address(cache->base.cache.heap, page)), *last;
+	void *list = sy__word_first(word, own->start), *last;
 
 	/* Hardened, each object is looked at when it is handed out. */
-	if (SY__IS_HARDENED)
+	if (SY__IS_HARDENED || !list)
 		return list;
-	return sy__node_list_is_sound(&cache->base, page, list, sy__word_objects(word) - sy__word_in_use(word), &last) ? list : NULL;
+	if (!sy__node_list_is_sound(&cache->base, own->slab, list, sy__word_objects(word) - sy__word_in_use(word), SY__SLUB_END, &last))
+		return NULL;
+	own->ends_marked = !last;
+	if (last)
+		sy__node_link(&cache->base, last, NULL);
+	return list;
 }
 
 /* Takes over the freelist of the slot's active slab. If that is empty the slab is full, and belongs to nobody from now on. */
@@ -221,7 +235,19 @@ static void *take_rest(const struct sy__slub_cache *cache, struct sy__slub_slot 
 		if (sy__word_full(old))
 			new &= ~SY__WORD_FROZEN;
 	} while (!sy__swap64(&slab->word, &old, new));
-	return taken(cache, own->slab, old);
+	return taken(cache, own, old);
+}
+
+/* The slot's freelist led to the end of a list in a slab's word. Somebody else has freed an object that was on it already, which is
+ * the last one on that list now. Nothing of either is handed out again. */
+static SY__COLD void tell_second_free(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	void *last;
+
+	sy__node_sound_length(&cache->base, own->slab, sy__node_freelist(&cache->base, own->slab), &last);
+	sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, last);
+	take_rest(cache, own);
+	own->freelist = NULL;
 }
 
 /* Allocates from the slot's active and partial slabs. In its local section. */
@@ -244,7 +270,9 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 			sy__slub_deactivate(cache, slot, own);
 			continue;
 		}
-		if (!own->freelist)
+		if (sy__unlikely(own->freelist == SY__SLUB_END && own->freelist && !own->ends_marked))
+			tell_second_free(cache, own);
+		if (sy__slub_is_end(own->freelist))
 			own->freelist = take_rest(cache, own);
 		if (pop(cache, own, &object))
 			return object;
@@ -270,7 +298,7 @@ static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	own->freelist = taken(cache, page, old);
+	own->freelist = taken(cache, own, old);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
@@ -426,7 +454,7 @@ static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_p
 			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = moves(old, new) && sy__node_place(&cache->base, node, page, !sy__word_full(old), new, false);
@@ -448,7 +476,7 @@ static void free_into(struct sy__slub_cache *cache, unsigned slot, struct sy_pag
 			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {
 			free_moving(cache, slot, page, object);

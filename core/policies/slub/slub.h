@@ -37,6 +37,7 @@ struct sy__slub_slot {
 	uint32_t bytes;          /* of the active slab; 0: there is none */
 	int16_t node;            /* of the active slab */
 	bool pushes;             /* fast calls may free into other slots' slabs; never set in the dummy */
+	bool ends_marked;        /* the freelist may end with SY__SLUB_END rightly */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 	uint32_t partial_slabs;  /* in partial */
@@ -125,6 +126,15 @@ static inline struct sy__slub_slot *sy__slub_slot(const struct sy__slub_cache *c
 	return (struct sy__slub_slot *)(void *)(cache->base.slots + slot * cache->base.stride);
 }
 
+/* Behind the last object of a list in a slab's word, unless a slot has put a list of its own there; and in a slot that has taken a long
+ * one, whose end was not looked for. */
+#define SY__SLUB_END (SY__IS_HARDENED ? NULL : SY__LIST_END)
+
+static inline bool sy__slub_is_end(const void *object)
+{
+	return (uintptr_t)object <= (uintptr_t)SY__SLUB_END;
+}
+
 /* The slot gives up its active slab. */
 static inline void sy__slub_forget(struct sy__slub_slot *own)
 {
@@ -142,6 +152,7 @@ static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct 
 	own->bytes = (uint32_t)(SY_PAGE_SIZE << sy__page_order(page));
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
+	own->ends_marked = false;
 }
 
 /* Whether an object is in the slot's active slab. */

@@ -38,10 +38,12 @@ _MESSAGES = {
 
 @dataclass(frozen=True)
 class Frame:
-    """A function of a stack, and the module that it is in; an empty one: the kernel itself."""
+    """A function of a stack, the module that it is in (empty: the kernel itself), and the line of its source file, where that is known."""
 
     function: str
     module: str = ""
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,9 @@ class _Builder:
         if frame not in self._locations:
             number = self._locations[frame] = len(self._locations) + 1
             name = self.text(frame.function)
-            self.profile.function.add(id=number, name=name, system_name=name, filename=self.text(frame.module))
+            self.profile.function.add(id=number, name=name, system_name=name, filename=self.text(frame.file or frame.module))
             place = self.profile.location.add(id=number, mapping_id=self._mapping(frame.module or "vmlinux"))
-            place.line.add(function_id=number)
+            place.line.add(function_id=number, line=frame.line)
         return self._locations[frame]
 
     def _mapping(self, module: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..base.errors import DONE, INCOMPLETE, UserError
@@ -19,14 +20,17 @@ def add(parent: Any) -> None:
     verb = add_verb(
         parent, "inspect", "what is in the heaps of a process or a core file", inspect,
         "slabyard inspect 4711\n  slabyard inspect core --slabs kmalloc-64\n  slabyard inspect 4711 --address 0x7f1234567890\n"
-        "  slabyard inspect 4711 --log\n  slabyard inspect 4711 --format prometheus",
+        "  slabyard inspect 4711 --log\n  slabyard inspect 4711 --format prometheus\n"
+        "  slabyard inspect 4711 --profile heap.pb.gz",
         "Of any program on slabyard's malloc or library. A process is stopped for less than 100 ms. Needs the right to trace it "
-        "(its user, or root). Who allocated is known where the program was started with SLABYARD_DEBUG=U.",
+        "(its user, or root). Who allocated is known where the program was started with SLABYARD_DEBUG=U, and of sampled "
+        "objects (slabyard sample).",
     )  # fmt: skip
     verb.add_argument("target", metavar="PID|CORE", help="a process by its number, or a core file")
     verb.add_argument("--slabs", nargs="?", const="", metavar="CACHE", help="also each slab of this cache, or of all")
     verb.add_argument("--address", type=address, metavar="ADDRESS", help="whose it is: heap, slab, object, neighbours, who allocated it")
     verb.add_argument("--slab", type=address, metavar="ADDRESS", help="all that is in the slab of this address")
+    verb.add_argument("--profile", type=Path, metavar="FILE", help="write live memory by stack, a heap profile for pprof (FILE.pb.gz)")
     verb.add_argument("--log", action="store_true", help="the last allocations and frees; with --address, those of objects there")
     verb.add_argument("--last", type=count(10**6), default=20, metavar="N", help="transactions of --log (default: 20)")
     verb.add_argument("--lines", type=count(10**6), default=SHOWN, metavar="N", help=f"slabs, or parts of one, in text (default: {SHOWN})")
@@ -54,12 +58,20 @@ def inspect(options: argparse.Namespace) -> int:
     words = [] if asked_address is None else ["--address", hex(asked_address)]
     words += ["--slab"] if options.slab is not None else []
     words += ["--log", "--last", str(options.last)] if options.log else []
+    words += ["--profile"] if options.profile else []
     words += ["--slabs", options.slabs] if options.slabs is not None else []
+    if options.profile and len(words) > 1:
+        raise UserError("--profile goes alone")
     if options.format in ("csv", "md", "prometheus") and (options.log or options.address is not None):
         raise UserError(f"--format {options.format} goes with tables; --address and --log are text or json")
     if options.format == "prometheus" and (options.slab is not None or options.slabs is not None):
         raise UserError("--format prometheus has the heaps and caches alone")
     answer = live.ask(options.target, *words)
+    if options.profile:
+        from ..live import profile
+
+        print(profile.export(answer, options.profile))
+        return INCOMPLETE if answer["truncated"] else DONE
     if options.slabs:
         live.check_cache(answer, options.slabs)
     sys.stdout.write(_written(answer, options))

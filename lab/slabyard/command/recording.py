@@ -1,7 +1,7 @@
 """What `record` does, and `compare` with a command: a recording is made and becomes a trace.
 
 `record` ends with the status of its command, as `env` or `timeout` would. A status of its own it has only where the command's is 0: 3 for a
-trace that is not whole. How the recording goes is shown on a terminal only.
+trace that is not whole. How the recording goes is shown on a terminal only. When the recording is there, the rights that it took go.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UserError
 from ..base.files import check_outputs, whole_file
+from ..base.privileges import FILES_AND_SYMBOLS, keep_only
 from ..base.terminal import note
 from .verbs import report_trace
 
@@ -55,6 +56,7 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
             sys.stderr.write(TERMINAL_CLEAR)
         if recording.interrupted:
             note("stopped; what was recorded is kept")
+        keep_only(FILES_AND_SYMBOLS)
         metadata = import_recording(recording, part)
     if recording.status:
         note(f"{plan.command[0]} exited with status {recording.status}")

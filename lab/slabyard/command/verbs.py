@@ -74,21 +74,12 @@ def _list_text(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-MOST_BEFORE_MEANING = 50  # columns
-
-
 def _tunables_text(tunables: list[dict[str, Any]]) -> list[str]:
-    """A line for each, `name=default`, range and meaning in columns; the meaning goes on below itself, or begins there for want of room."""
-    heads = [(f"{item['name']}={item['default']}", _range(item)) for item in tunables]
-    widths = [max((len(head[column]) for head in heads), default=0) for column in (0, 1)]
+    """`name=default` and the range; below them the meaning."""
     lines = []
-    for item, (name, range_) in zip(tunables, heads, strict=True):
-        start = f"    {name:<{widths[0]}}  {range_:<{widths[1]}}  "
-        indent = " " * len(start)
-        if len(start) > MOST_BEFORE_MEANING:
-            lines.append(start.rstrip())
-            start = indent = " " * 8
-        lines += textwrap.wrap(item["meaning"], 80, initial_indent=start, subsequent_indent=indent)
+    for item in tunables:
+        lines.append(f"    {item['name']}={item['default']}  ({_range(item)})")
+        lines += textwrap.wrap(item["meaning"], 80, initial_indent=" " * 8, subsequent_indent=" " * 8)
     return lines
 
 
