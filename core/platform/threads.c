@@ -185,7 +185,7 @@ static uint64_t usual_signals(void)
 }
 
 /* By which users, terminals and children tell a process something: no threads stop each other by these. */
-static uint64_t tidings(void)
+static uint64_t from_outside(void)
 {
 	return signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGTERM) | signal_bit(SIGPIPE) | signal_bit(SIGCHLD) |
 	       signal_bit(SIGTSTP) | signal_bit(SIGCONT) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGWINCH);
@@ -199,7 +199,7 @@ static bool handles(int number)
 		unsigned long rest[20]; /* of the kernel's structure */
 	} action = { .handler = SIG_DFL };
 
-	return usual_signals() & ~tidings() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
+	return usual_signals() & ~from_outside() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
 	       sy__system(SYS_rt_sigaction, number, 0, sy__system_word(&action), sizeof(uint64_t)) == 0 && action.handler != SIG_DFL &&
 	       action.handler != SIG_IGN;
 }
