@@ -17,7 +17,7 @@
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
-#   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators and of ours), and holds replays against
+#   make test-kernel  builds and boots real kernels (Linux on each of its allocators and of ours), and holds replays against
 #                  them (docs/kernels.md tells how long that takes); of it, make test-kernel-smoke: one kernel with all policies
 #                  of ours, each booted once
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu; CROSS=arm-linux-gnueabihf for one
@@ -170,6 +170,7 @@ test-kernel: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python tests/kernel/needs.py
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations 10 tests/kernel/boots.py
 
+test-kernel-smoke: export SLABYARD_KERNEL_LINUX := $(or $(SLABYARD_KERNEL_LINUX),6.1)
 test-kernel-smoke: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python tests/kernel/needs.py smoke
 	@$(BIN)/python -m pytest -q -n 2 tests/kernel/boots.py -k smoke

@@ -22,7 +22,6 @@
 #include <linux/cpuhotplug.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
-#include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 #include <linux/workqueue.h>
@@ -179,6 +178,8 @@ struct sy_heap *__init sy__linux_boot(void)
 	config.slot_nodes = slot_nodes;
 	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
 	sy__linux_debug(&config.debug);
+	if (sy__heap_refuses(&config))
+		panic("slabyard=%s: %s\n", spec, sy__heap_refuses(&config));
 	sy__linux_pages_init();
 	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
 	if (!sy__linux_heap)
@@ -300,8 +301,6 @@ static unsigned long give(struct shrinker *shrinker, struct shrink_control *cont
 	return give_on_this_cpu();
 }
 
-static struct shrinker shrinker = { .count_objects = offer, .scan_objects = give, .seeks = DEFAULT_SEEKS };
-
 /* ---- CPUs that go ----------------------------------------------------------------------------------------------- */
 
 static int cpu_dead(unsigned cpu)
@@ -329,7 +328,7 @@ static int __init start(void)
 	if (heap->policy->drain)
 		WARN_ON(cpuhp_setup_state_nocalls(CPUHP_SLUB_DEAD, "mm/slabyard:dead", NULL, cpu_dead) < 0);
 	if (heap->policy->reap || heap->policy->shrink)
-		WARN_ON(register_shrinker(&shrinker, "slabyard"));
+		WARN_ON(!sy__shrinker_start(offer, give));
 	return 0;
 }
 subsys_initcall(start);

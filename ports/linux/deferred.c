@@ -5,7 +5,7 @@
  * the entry itself, and the end is a callback in a softirq.
  *
  * The queue can't be searched, and needn't be. A SLAB_TYPESAFE_BY_RCU cache gives up all its slabs, then waits for all callbacks,
- * and is then destroyed (slob.c). So its destruction finds no entries of it, and adds none.
+ * and is then destroyed (caches.c). So its destruction finds no entries of it, and adds none.
  */
 #include "core/deferred.h"
 
@@ -22,7 +22,7 @@ static const void *place_of(const struct rcu_head *head)
 {
 	struct sy_page *page = (struct sy_page *)((char *)head - offsetof(struct sy_page, second));
 
-	if (virt_addr_valid(head) && sy__page_flags_of(sy__head_of(sy__linux_heap, head)) & SY__PAGE_OURS)
+	if (virt_addr_valid(head) && sy__page_is_ours(sy__head_of(sy__linux_heap, head)))
 		return head;
 	return sy__page_address(sy__linux_heap, page);
 }

@@ -7,14 +7,14 @@
  *   bit 0 of the first word    marks an inner page of a block. None of our states sets it.
  *   the third word             is the page's mapping. It is NULL when the page goes back. While the page is ours, compaction could
  *                              mistake two of its bits for "movable". The flag PG_isolated keeps compaction away.
- *   the mapcount behind them   is not touched, hence -1 when the page goes back
+ *   the mapcount behind them   is -1 when the page goes back. It is the page's type meanwhile, where the kernel has those
  *
- * Every page that we hold has PG_slab. Two more flags, which a slab's owner may use, tell its use:
+ * One word says that a page is ours, as the kernel knows slabs by it, and what for (version.h: the flags, or the type):
  *
- *                     PG_slab   PG_owner_priv_1   PG_private
- *   slab                 x                         if its pages are counted as reclaimable
- *   large allocation     x            x
- *   metadata             x            x                 x
+ *                     OURS   NO_OBJECTS   OTHER
+ *   slab                x                   if its pages are counted as reclaimable
+ *   large allocation    x        x
+ *   metadata            x        x          x
  *
  * Blocks of more than one page are compound pages: the kernel itself finds the head of an inner page, and the order. A kernel has
  * one heap, so every page of ours is that heap's.
@@ -22,7 +22,7 @@
 #ifndef SY_LINUX_DESCRIPTOR_H
 #define SY_LINUX_DESCRIPTOR_H
 
-#include <linux/mm.h>
+#include "version.h"
 
 struct sy_page {
 	unsigned long flags;
@@ -32,7 +32,8 @@ struct sy_page {
 			unsigned long first, second, mapping, fourth, fifth;
 		};
 	};
-	unsigned char kernel[sizeof(struct page) - SY_SLAB_STATE_BYTES - sizeof(unsigned long)];
+	unsigned int type;
+	unsigned char kernel[sizeof(struct page) - SY_SLAB_STATE_BYTES - sizeof(unsigned long) - sizeof(unsigned int)];
 };
 
 static_assert(SY_PAGE_SHIFT == PAGE_SHIFT, "the core's pages are the kernel's");
@@ -40,24 +41,30 @@ static_assert(sizeof(struct sy_page) == sizeof(struct page), "descriptors stand 
 static_assert(offsetof(struct sy_page, flags) == offsetof(struct page, flags), "flags are the kernel's");
 static_assert(offsetof(struct sy_page, state) == offsetof(struct page, compound_head), "the first word says whether a page is inner");
 static_assert(offsetof(struct sy_page, mapping) == offsetof(struct page, mapping), "the third word is the mapping");
-static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, _mapcount), "the mapcount is not touched");
+static_assert(offsetof(struct sy_page, type) == offsetof(struct page, _mapcount), "the type is the kernel's");
 static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, _refcount), "the reference count is not touched");
 #ifdef CONFIG_MEMCG
 static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, memcg_data), "the control group is not touched");
 #endif
 
-#define SY__PAGE_OURS (1UL << PG_slab)
-#define SY__PAGE_NO_OBJECTS (1UL << PG_owner_priv_1)
-#define SY__PAGE_OTHER (1UL << PG_private)
 #define SY__PAGE_NOT_MOVABLE (1UL << PG_isolated)
-#define SY__PAGE_FLAGS (SY__PAGE_OURS | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER | SY__PAGE_NOT_MOVABLE)
 
 extern struct sy_heap *sy__linux_heap; /* the one that there is */
 
-/* Flags of a page that is held change by its holder alone, but the compiler must not assume that they never do. */
-static inline unsigned long sy__page_flags_of(const struct sy_page *page)
+/* The word of a page that is held changes by its holder alone, but the compiler must not assume that it never does. */
+static inline sy__mark_t sy__page_mark(const struct sy_page *page)
 {
-	return READ_ONCE(page->flags);
+	return READ_ONCE(page->SY__MARK);
+}
+
+static inline void sy__page_set_mark(struct sy_page *page, sy__mark_t mark)
+{
+	page->SY__MARK = (page->SY__MARK & SY__MARK_KEPT) | mark;
+}
+
+static inline bool sy__page_is_ours(const struct sy_page *page)
+{
+	return (sy__page_mark(page) & SY__MARK_KIND) == SY__MARK_OURS;
 }
 
 static inline struct page *sy__linux_page(const struct sy_page *page)
@@ -82,27 +89,27 @@ static inline uint8_t sy__page_node(const struct sy_page *page)
 
 static inline bool sy__page_is_slab(const struct sy_page *page)
 {
-	return (sy__page_flags_of(page) & (SY__PAGE_OURS | SY__PAGE_NO_OBJECTS)) == SY__PAGE_OURS;
+	return (sy__page_mark(page) & (SY__MARK_KIND | SY__MARK_NO_OBJECTS)) == SY__MARK_OURS;
 }
 
 /* Of a page of ours. */
 static inline bool sy__page_is_large(const struct sy_page *page)
 {
-	return (sy__page_flags_of(page) & (SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER)) == SY__PAGE_NO_OBJECTS;
+	return (sy__page_mark(page) & (SY__MARK_NO_OBJECTS | SY__MARK_OTHER)) == SY__MARK_NO_OBJECTS;
 }
 
 static inline bool sy__page_is_metadata(const struct sy_page *page)
 {
-	const unsigned long metadata = SY__PAGE_OURS | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER;
+	const sy__mark_t uses = SY__MARK_NO_OBJECTS | SY__MARK_OTHER;
 
-	return (sy__page_flags_of(page) & metadata) == metadata;
+	return (sy__page_mark(page) & (SY__MARK_KIND | uses)) == (SY__MARK_OURS | uses);
 }
 
 static inline enum sy_page_use sy__page_use(const struct sy_page *page)
 {
 	if (likely(sy__page_is_slab(page)))
 		return SY_USE_SLAB;
-	if (!(sy__page_flags_of(page) & SY__PAGE_OURS))
+	if (!sy__page_is_ours(page))
 		return SY_USE_ENVIRONMENT;
 	return sy__page_is_metadata(page) ? SY_USE_METADATA : SY_USE_LARGE;
 }

@@ -22,7 +22,6 @@
 #include <linux/gfp.h>
 #include <linux/memblock.h>
 #include <linux/mmzone.h>
-#include <linux/swap.h>
 #include <linux/vmstat.h>
 
 struct sy_pages {
@@ -144,13 +143,13 @@ void sy__stash_empty(struct sy__stash *stash)
 
 /* ---- Accounting ------------------------------------------------------------------------------------------------- */
 
-static unsigned long flags_for(enum sy_page_use use, unsigned flags)
+static sy__mark_t mark_for(enum sy_page_use use, unsigned flags)
 {
 	if (use == SY_USE_METADATA)
-		return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER;
+		return SY__MARK_OURS | SY__MARK_NO_OBJECTS | SY__MARK_OTHER;
 	if (use == SY_USE_LARGE)
-		return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | SY__PAGE_NO_OBJECTS;
-	return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | (flags & SY_RECLAIMABLE ? SY__PAGE_OTHER : 0);
+		return SY__MARK_OURS | SY__MARK_NO_OBJECTS;
+	return SY__MARK_OURS | (flags & SY_RECLAIMABLE ? SY__MARK_OTHER : 0);
 }
 
 /* Needs no protection from interrupts of its own: they are off in every call. */
@@ -193,7 +192,8 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 		sy__log_write(SY__LOG_PAGES, block ? page_address(block) : NULL, order, 0, block ? page_to_nid(block) : node);
 	if (!block)
 		return NULL;
-	page->flags |= flags_for(use, flags);
+	page->flags |= SY__PAGE_NOT_MOVABLE;
+	sy__page_set_mark(page, mark_for(use, flags));
 	page->first = page->second = page->mapping = page->fourth = page->fifth = 0;
 	tell_kernel(page, use == SY_USE_SLAB && flags & SY_RECLAIMABLE, 1L << order);
 	__this_cpu_add(held[use], 1L << order);
@@ -214,12 +214,12 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *page)
 	struct sy__call *call = this_cpu_ptr(&sy__call);
 
 	BUG_ON(use == SY_USE_ENVIRONMENT);
-	tell_kernel(page, use == SY_USE_SLAB && sy__page_flags_of(page) & SY__PAGE_OTHER, -(1L << order));
+	tell_kernel(page, use == SY_USE_SLAB && sy__page_mark(page) & SY__MARK_OTHER, -(1L << order));
 	__this_cpu_sub(held[use], 1L << order);
-	page->flags &= ~SY__PAGE_FLAGS;
+	page->flags &= ~SY__PAGE_NOT_MOVABLE;
+	sy__page_set_mark(page, SY__MARK_NONE);
 	page->mapping = 0;
-	if (unlikely(current->reclaim_state))
-		current->reclaim_state->reclaimed_slab += 1ul << order;
+	sy__tell_reclaimed(1ul << order);
 	if (unlikely(call->keeps)) {
 		page->first = (unsigned long)call->kept;
 		call->kept = sy__linux_page(page);
@@ -301,7 +301,7 @@ static bool walk_node(struct pglist_data *node, bool (*visit)(void *context, str
 		struct page *page = pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
 
 		step = 1;
-		if (!page || page_to_nid(page) != node->node_id || PageTail(page) || !(page->flags & SY__PAGE_OURS))
+		if (!page || page_to_nid(page) != node->node_id || PageTail(page) || !sy__page_is_ours(sy__page_of_linux(page)))
 			continue;
 		step = 1ul << compound_order(page);
 		if (!visit(context, sy__page_of_linux(page)))
@@ -314,7 +314,7 @@ struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
 {
 	struct sy_page *page = sy__holds(heap, address) ? sy__head_of(heap, address) : NULL;
 
-	return page && sy__page_flags_of(page) & SY__PAGE_OURS ? page : NULL;
+	return page && sy__page_is_ours(page) ? page : NULL;
 }
 
 /* Nobody knows, but most have been. */

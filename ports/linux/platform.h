@@ -1,7 +1,7 @@
 /*
  * The platform for a Linux kernel. See core/platform.h for the contract.
  *
- * Slots. CPU C has two slots, C and C plus the number of CPUs; only the first where there are no quick calls (slob.c). The port calls
+ * Slots. CPU C has two slots, C and C plus the number of CPUs; only the first where there are no quick calls (adapter.c). The port calls
  * the core with interrupts off from the beginning of a call to its end. Nothing else runs on that CPU meanwhile, so local sections
  * are empty. No call sleeps. Work on all slots at once runs while the other CPUs wait with their interrupts off
  * (sy__everybody_waits), or on each CPU in turn, as a task that touches its own slots alone.
@@ -25,9 +25,12 @@
 #include <linux/compiler.h>
 #include <linux/jiffies.h>
 #include <linux/random.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+
+#undef kmalloc /* since 6.10 a macro; here a member of the core's structures */
 
 #ifndef CONFIG_64BIT
 #error "slabyard's port needs a 64-bit kernel"

@@ -1,4 +1,4 @@
-/* What the files of the Linux port share. The theory is in slob.c. */
+/* What the files of the Linux port share. The theory is in adapter.c. */
 #ifndef SY_LINUX_PORT_H
 #define SY_LINUX_PORT_H
 
@@ -114,7 +114,7 @@ enum sy__log_operation {
 
 extern bool sy__log_is_on;
 
-/* Whether there are quick calls (slob.c). There are none with a log: it has all calls in their order, and quick calls can be
+/* Whether there are quick calls (adapter.c). There are none with a log: it has all calls in their order, and quick calls can be
  * interrupted. */
 static inline bool sy__quick_calls(const struct sy_policy *policy)
 {

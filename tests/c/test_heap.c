@@ -280,6 +280,33 @@ static void test_a_cache_with_objects_in_use_stays(const struct sy_policy *polic
 	end(pages, heap);
 }
 
+/* Of every size and alignment. */
+static void test_kfree_frees_objects_of_caches(const struct sy_policy *policy)
+{
+	static const size_t sizes[] = { 1, 8, 24, 96, 248, 1000, 2048, 4000, 4090, 4096, 9000 };
+	struct sy_pages *pages = make_pages(1, 1);
+	struct sy_heap *heap = make_heap(pages, policy);
+
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (size_t align = 8; align <= 256; align *= 4) {
+			struct sy_cache *cache = make_cache(heap, sizes[i], align, SY_CACHE_KFREE);
+			char *objects[4];
+
+			for (unsigned k = 0; k < 4; k++) {
+				objects[k] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+				CHECK(objects[k] && (uintptr_t)objects[k] % align == 0);
+				memset(objects[k], 0xff, sizes[i]);
+			}
+			CHECK(sy_usable_size(heap, objects[0]) >= sizes[i]);
+			sy_kfree(heap, 0, objects[1]);
+			sy_kfree(heap, 0, objects[3]);
+			CHECK_TEXT(sy_heap_check(heap), NULL);
+			sy_cache_free(cache, 0, objects[0]);
+			sy_cache_free(cache, 0, objects[2]);
+		}
+	end(pages, heap);
+}
+
 static void test_long_names_are_cut(const struct sy_policy *policy)
 {
 	struct sy_pages *pages = make_pages(1, 1);
@@ -514,6 +541,7 @@ int main(void)
 		test_alignment(*at);
 		test_objects_have_their_alignment_everywhere(*at);
 		test_a_cache_with_objects_in_use_stays(*at);
+		test_kfree_frees_objects_of_caches(*at);
 		test_long_names_are_cut(*at);
 		test_every_page_request_may_fail(*at);
 	}

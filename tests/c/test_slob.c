@@ -453,6 +453,37 @@ static void test_cache_objects_of_a_page_and_more(void)
 	end(&world);
 }
 
+/* With a header of 8 bytes as kmalloc's: objects of 248 take 256 bytes, which is no small request any more. */
+static void test_objects_of_caches_that_kfree_frees(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_cache *cache = cache_of(&world, SMALL_OBJECT, 0, SY_CACHE_KFREE), *lined = cache_of(&world, 100, 64, SY_CACHE_KFREE);
+	struct sy_cache *nearly = cache_of(&world, 4090, 0, SY_CACHE_KFREE), *aligned = cache_of(&world, 4000, 128, SY_CACHE_KFREE);
+	struct sy_cache *typesafe = cache_of(&world, 100, 0, SY_CACHE_KFREE | SY_CACHE_TYPESAFE_BY_RCU);
+	char *a = get(cache), *b = get(cache), *c = get(cache), *d = get(lined), *e = get(nearly), *f = get(typesafe);
+
+	CHECK_EQUAL(offset(a), 8);
+	CHECK_EQUAL(offset(b), 264);
+	CHECK_EQUAL(offset(c), 520);
+	CHECK_EQUAL(offset(d), 64); /* in a page of small requests; the header is at 56 */
+	CHECK_EQUAL(world.heap->counters.large_pages, 1); /* 4090 and a header are no block any more */
+	CHECK_EQUAL(offset(f), 168); /* behind d, with no header */
+	CHECK_EQUAL(sy_usable_size(world.heap, a), SMALL_OBJECT);
+	CHECK(!sy_heap_check(world.heap));
+	sy_kfree(world.heap, 0, b);
+	CHECK(get(cache) == b);
+	sy_kfree(world.heap, 0, a);
+	sy_cache_free(cache, 0, b);
+	sy_cache_free(cache, 0, c);
+	sy_kfree(world.heap, 0, d);
+	sy_kfree(world.heap, 0, e);
+	CHECK(!sy_heap_check(world.heap));
+	sy_cache_free(typesafe, 0, f);
+	CHECK_EQUAL(offset(a = get(aligned)), 0); /* at 128 behind a header it would not fit */
+	sy_kfree(world.heap, 0, a);
+	end(&world);
+}
+
 static void test_nodes(void)
 {
 	struct world world = make_world(NEXT, 0, 2);
@@ -574,6 +605,7 @@ int main(void)
 	test_wait_for_the_grace_period();
 	test_constructed_at_every_allocation();
 	test_cache_objects_of_a_page_and_more();
+	test_objects_of_caches_that_kfree_frees();
 	test_nodes();
 	test_out_of_memory();
 	test_log_of_best_fit();

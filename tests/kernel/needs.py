@@ -1,7 +1,7 @@
 """What the kernel tests need of this machine, looked for before anything is built: `make test-kernel` begins with it.
 
 One line tells all programs and headers that are missing, and how to get them; the exit status is then 4. With `smoke`, what the
-tests named so need. SLABYARD_KERNEL_ARCHES narrows it as it narrows the tests (boots.py).
+tests named so need. SLABYARD_KERNEL_ARCHES and SLABYARD_KERNEL_LINUX narrow it as they narrow the tests (boots.py).
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import os
 import sys
 
 from slabyard.base.errors import UserError
-from slabyard.kernels import foreign, source, tools, workloads
+from slabyard.kernels import foreign, source, tools, versions, workloads
 from slabyard.base.terminal import note
 
+ALL = ",".join(versions.VERSIONS)
 
-def check(smoke: bool, arches: list[str]) -> None:
+
+def check(smoke: bool, arches: list[str], linuxes: list[str]) -> None:
     """UserError where this machine lacks something."""
     command = f"make test-kernel{'-smoke' if smoke else ''}"
     asked = ["um"] if smoke else arches
@@ -29,12 +31,14 @@ def check(smoke: bool, arches: list[str]) -> None:
         tools.boot(arch)
         if arch in foreign.MACHINES:
             foreign.programs(workloads.WORKLOADS["all"].programs, arch, command)
-    source.find(None)
+    for linux in linuxes:
+        source.find(None, linux)
 
 
 if __name__ == "__main__":
     try:
-        check("smoke" in sys.argv[1:], os.environ.get("SLABYARD_KERNEL_ARCHES", "um,x86_64").split(","))
+        asked = {name: os.environ.get(f"SLABYARD_KERNEL_{name}", usual) for name, usual in (("ARCHES", "um,x86_64"), ("LINUX", ALL))}
+        check("smoke" in sys.argv[1:], asked["ARCHES"].split(","), asked["LINUX"].split(","))
     except UserError as error:
         note(error.message)
         sys.exit(error.status)

@@ -105,23 +105,26 @@ case "$*" in *stay=now*) sleep 30 ;; esac
 REGISTERS = "int have_xstate_support;\nvoid init(void)\n{\n\tif (have_xstate_support)\n\t\treturn;\n\thave_xstate_support = 1;\n}\n"
 
 
-def make_tree(folder: Path) -> Path:
+def make_tree(folder: Path, linux: str = "6.1") -> Path:
     """A source tree in `folder`."""
-    registers = folder / "arch/x86/um/os-Linux/registers.c"
-    registers.parent.mkdir(parents=True)
-    registers.write_text(REGISTERS)
-    (folder / "mm").mkdir()
-    (folder / "mm/Makefile").write_text("obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n")
-    (folder / "Makefile").write_text(MAKEFILE)
+    (folder / "mm").mkdir(parents=True)
+    if linux == "6.1":
+        registers = folder / "arch/x86/um/os-Linux/registers.c"
+        registers.parent.mkdir(parents=True)
+        registers.write_text(REGISTERS)
+    allocator = "obj-$(CONFIG_SLOB) += slob.o" if linux == "6.1" else "obj-y += slub.o"
+    (folder / "mm/Makefile").write_text(f"obj-y := filemap.o\n{allocator}\n")
+    (folder / "Makefile").write_text(MAKEFILE.replace("PATCHLEVEL = 1\n", f"PATCHLEVEL = {linux.split('.')[1]}\n"))
     (folder / "fake-linux").write_text(FAKE_LINUX)
     (folder / "fake-linux").chmod(0o755)
     return folder
 
 
-def make_tarball(folder: Path) -> Path:
+def make_tarball(folder: Path, linux: str = "6.1") -> Path:
     """The same as a tarball, with one folder at its top."""
-    make_tree(folder / "linux-6.1.7")
-    path = folder / "linux-6.1.7.tar.gz"
+    name = f"linux-{linux}.7"
+    make_tree(folder / name, linux)
+    path = folder / f"{name}.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
-        tar.add(folder / "linux-6.1.7", "linux-6.1.7")
+        tar.add(folder / name, name)
     return path

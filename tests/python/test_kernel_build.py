@@ -19,9 +19,9 @@ from kernel_support import make_tarball, make_tree
 from slabyard.command import cli, parsers
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
-from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools
+from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools, versions
 
-SLUB = kinds.KINDS["slub"]
+SLUB, SLOB = kinds.KINDS["slub"], kinds.KINDS["slob"]
 NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
 ORIGINAL = "obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n"
 
@@ -40,7 +40,8 @@ def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
 
 
 def key(request: build.Request) -> str:
-    return build._key(request, source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug))
+    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux)
+    return build._key(request, source.own_files(request.kind), wanted)
 
 
 def copy_of(tree: Path) -> Path:
@@ -61,10 +62,16 @@ def test_a_spec_gives_kernel_parameters() -> None:
     assert (ours.kind.name, ours.parameters) == ("slabyard", ("slabyard=slub:cpu_partial=8,min_partial=2",))
 
 
+def parsed(allocators: str, *words: str) -> list[str]:
+    """The specs of a command line."""
+    options = parsers.parser().parse_args(["kernel", "compare", *(["--allocators", allocators] if allocators else []), *words])
+    return [spec.text for spec in commands._specs(options)]
+
+
 def test_everything_is_every_allocator() -> None:
     found = kinds.everything()
     assert found[:3] == ["slub", "slab", "slob"] and {"slabyard:slub", "slabyard:slob:fit=best", "slabyard:sunos4"} <= set(found)
-    texts = [spec.text for spec in commands._specs(parsers.specs("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob"))]
+    texts = parsed("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob")
     assert texts == ["slub", "slabyard:slub:cpu_partial=8,min_partial=2", "slabyard:slqb", "slob"]
 
 
@@ -76,7 +83,7 @@ def test_the_slow_functions_of_slabyard_are_there() -> None:
 
 def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
     found = ports.slabyard()
-    for path in ("mm/slob.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/types.h", "mm/slabyard/core/policies/slqb/slqb.c"):
+    for path in ("mm/slabyard/linux/adapter.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/policies/slqb/slqb.c"):
         assert path in found
     assert not {"mm/slabyard/linux/bench.c", "mm/slabyard/linux/fill.c"} & set(found) and "mm/slabyard/include/slabyard/slabyard.h" in found
     assert found["mm/slabyard/linux/Makefile"].endswith(b"$(SLABYARD_OUTLINED)\n")
@@ -139,7 +146,8 @@ def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
 
 def test_changes_are_made_to_what_the_source_was(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
-    own = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), edits=(edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),))
+    changes = {"6.1": (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)}
+    own = kinds.Kind("own", "", SLOB.config, {}, (), edits=changes)
     copy = prepare(source.find(tree), own)
     stamps = [(copy / path).stat().st_mtime_ns for path in ("Makefile", "mm/Makefile")]
     assert "SUBLEVEL = 8" in (copy / "Makefile").read_text()
@@ -171,7 +179,7 @@ def test_what_is_built_in_a_tree_is_not_copied(tmp_path: Path) -> None:
 def test_a_copy_that_is_built_from_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = source.find(make_tree(tmp_path / "tree"))
     contents = {"mm/own.c": b"first"}
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: dict(contents))
+    kind = kinds.Kind("own", "", SLOB.config, {}, (), files=lambda: dict(contents))
     changed = threading.Event()
 
     def change() -> None:
@@ -220,8 +228,54 @@ def test_a_tarball_that_is_none_leaves_nothing_in_the_cache(tmp_path: Path) -> N
 def test_another_linux_is_refused(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 8\nSUBLEVEL = 0\n")
-    with pytest.raises(UserError, match=r"is Linux 6\.8"):
+    with pytest.raises(UserError, match=r"is Linux 6\.8, the lab's kernels are Linux 6\.1 and 6\.12"):
         source.find(tree)
+
+
+# ---- Versions ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_tells_its_version_and_a_tarball_is_asked_for(tmp_path: Path) -> None:
+    old, new = make_tree(tmp_path / "old"), make_tree(tmp_path / "new", "6.12")
+    assert [source.find(tree).linux for tree in (old, new)] == ["6.1", "6.12"]
+    with pytest.raises(UserError, match=r"new: is Linux 6\.12, not 6\.1; --linux 6\.12 builds it"):
+        source.find(new, "6.1")
+    tarball = make_tarball(tmp_path, "6.12")
+    with pytest.raises(UserError, match=r"is Linux 6\.12, not 6\.1; --linux 6\.12 builds it"):
+        prepare(source.find(tarball))
+    assert source.tree_version(prepare(source.find(tarball, "6.12"))) == (6, 12, 7)
+
+
+def test_each_version_has_its_usual_places(tmp_path: Path) -> None:
+    trees = {linux: make_tree(tmp_path / f"linux-{linux}", linux) for linux in versions.VERSIONS}
+    for linux, tree in trees.items():
+        assert source.find(None, linux, [str(one) for one in trees.values()]).path == tree
+        with pytest.raises(UserError, match=rf"no source of Linux {linux} here; get it \(Debian 12: apt install linux-source-{linux};"):
+            source.find(None, linux, [])
+        assert versions.VERSIONS[linux].places[0] == f"/usr/src/linux-source-{linux}.tar.xz"
+
+
+def test_versions_have_allocators_of_their_own() -> None:
+    own = {linux: [kind.name for kind in kinds.of(linux)] for linux in versions.VERSIONS}
+    assert own == {"6.1": ["slub", "slab", "slob", "slabyard"], "6.12": ["slub", "slub_tiny", "slabyard"]}
+    assert parsed("", "--linux", "6.12")[:3] == ["slub", "slub_tiny", "slabyard:yard"]
+    with pytest.raises(UserError, match=r"Linux 6\.12 has no slob; there are slub, slub_tiny, slabyard; --linux 6\.1 has it"):
+        parsed("slob", "--linux", "6.12")
+    with pytest.raises(UserError, match=r"--linux 6\.12 has it"):
+        parsed("slub_tiny")
+    tiny = config.wanted(config.fragment("um", kinds.KINDS["slub_tiny"], False, "6.12"))
+    debug = config.fragment("um", kinds.KINDS["slub_tiny"], True, "6.12").splitlines()
+    assert "CONFIG_MEMCG=y" in debug and "# CONFIG_SLAB_BUCKETS is not set" in debug and "CONFIG_SLAB_BUCKETS=y" not in debug
+    assert "CONFIG_SLUB_TINY=y" in tiny and "# CONFIG_SLUB_TINY is not set" in config.wanted(config.fragment("um", SLUB, False, "6.12"))
+
+
+def test_a_version_has_the_changes_that_it_needs(tmp_path: Path) -> None:
+    found = source.find(make_tree(tmp_path / "tree", "6.12"))
+    stock, ours = (prepare(found, kinds.KINDS[name]) for name in ("slub", "slabyard"))
+    assert (stock / "mm/Makefile").read_text().startswith("obj-y := filemap.o\nobj-y += slub.o\nobj-y += slabyard_bench.o")
+    assert (ours / "mm/Makefile").read_text().startswith("obj-y := filemap.o\ninclude $(srctree)/mm/slabyard/linux/mm.mk\nobj-y +=")
+    kernel = build.build(build.Request(found, "um", SLUB))
+    assert kernel.about["release"] == "6.12.7"
 
 
 @pytest.mark.parametrize(("content", "count"), [("nothing here\n", 0), ("have_xstate_support = 1;\nhave_xstate_support = 1;\n", 2)])
@@ -240,8 +294,8 @@ def test_an_edit_must_find_its_place_once(tmp_path: Path, content: str, count: i
 def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     contents = {"mm/own.c": b"first"}
-    changes = (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: contents, edits=changes)
+    changes = {"6.1": (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)}
+    kind = kinds.Kind("own", "", SLOB.config, {}, (), files=lambda: contents, edits=changes)
     found = source.find(tree)
     copy = prepare(found, kind)
     assert copy != prepare(found)
@@ -257,7 +311,7 @@ def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
 
 def test_a_file_that_is_ours_no_more_is_removed(tmp_path: Path) -> None:
     contents = {f"{ports.OURS}/core/policies/kept.c": b"1", f"{ports.OURS}/core/policies/gone.c": b"2"}
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: dict(contents))
+    kind = kinds.Kind("own", "", SLOB.config, {}, (), files=lambda: dict(contents))
     found = source.find(make_tree(tmp_path / "tree"))
     policies = prepare(found, kind) / ports.OURS / "core/policies"
     stamp = (policies / "kept.c").stat().st_mtime_ns
@@ -330,7 +384,7 @@ def test_of_two_kinds_with_one_configuration_the_second_starts_from_the_first(tm
 
 def test_a_kernel_is_built_from_the_files_of_its_key(tmp_path: Path) -> None:
     contents = iter([b"first", *[b"changed meanwhile"] * 9])
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: {"mm/own.c": next(contents)})
+    kind = kinds.Kind("own", "", SLOB.config, {}, (), files=lambda: {"mm/own.c": next(contents)})
     wanted = build.Request(source.find(make_tree(tmp_path / "tree")), "um", kind)
     kernel = build.build(wanted)
     own = {**ports.common(), "mm/own.c": b"first"}
@@ -398,7 +452,7 @@ def test_a_failed_build_says_why_and_goes_on_later(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     copy = copy_of(tree)
     (copy / "fail").touch()
-    with pytest.raises(UserError, match=r"the build of slub for um failed: mm/slub.c:7: error: no such thing; all of it: .*\.log"):
+    with pytest.raises(UserError, match=r"Linux 6.1 on slub for um failed: mm/slub.c:7: error: no such thing; all of it: .*\.log"):
         build.build(request(tree))
     assert build.built() == []
     (copy / "fail").unlink()

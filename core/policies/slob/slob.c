@@ -34,7 +34,8 @@
  *
  * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
  * that is a power of two. Requests from page size minus the header on go straight to pages. Objects of a cache need no header,
- * as their cache knows the size; from page size on they go to pages as well. Nothing is kept constructed: constructors run at
+ * as their cache knows the size, but where kfree frees them too (SY_CACHE_KFREE) they have one; those that do not fit into a page
+ * with it go to pages as well. Nothing is kept constructed: constructors run at
  * every allocation and destructors at every free. Objects of an RCU-typesafe cache have a footer, by which they wait for a grace
  * period before they are freed. SLOB ignores zones: it serves SY_DMA from any page with room.
  *
@@ -80,7 +81,8 @@ struct request {
 struct slob_cache {
 	struct sy_cache cache;
 	struct request request; /* of one object; unused from page size on */
-	uint64_t live;          /* objects that the client holds */
+	uint32_t header;        /* bytes in front of an object: of those that kfree frees, as in front of kmalloc's; else 0 */
+	uint64_t live;          /* objects that the client holds; those that kfree has freed too, as it knows no cache */
 };
 
 /* Stands behind objects of RCU-typesafe caches. The cache outlives its objects and knows their size. */
@@ -99,7 +101,9 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
-/* least: the heap's alignment of kmalloc. Requests with larger alignments are of another kind. */
+#define ANY_ALIGNMENT UINT32_MAX
+
+/* least: the heap's alignment of kmalloc, where requests with larger alignments are of another kind; ANY_ALIGNMENT for caches. */
 static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint32_t least)
 {
 	if (align == HEADER)
@@ -642,12 +646,17 @@ static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned fl
 {
 	struct slob_cache *own = (struct slob_cache *)(void *)cache;
 	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
-	void *object;
+	char *object;
 
-	if (sy__likely(cache->size < SY_PAGE_SIZE))
+	if (sy__likely(own->request.bytes < SY_PAGE_SIZE)) {
 		object = block_alloc(slob, &own->request, slot, flags, node, &own->live);
-	else
+		if (object && own->header) {
+			*(uint32_t *)(void *)object = cache->size;
+			object += HEADER;
+		}
+	} else {
 		object = pages_alloc(slob, slot, cache->size, flags, node, &own->live);
+	}
 	if (object && cache->constructor)
 		sy__construct(cache->constructor, object, cache->object_size);
 	return object;
@@ -660,8 +669,8 @@ static void object_free(struct slob_cache *own, unsigned slot, void *object, uin
 
 	if (cache->destructor)
 		cache->destructor(object, cache->object_size);
-	if (sy__likely(cache->size < SY_PAGE_SIZE))
-		block_free(slob, slot, object, cache->size, 0, live);
+	if (sy__likely(own->request.bytes < SY_PAGE_SIZE))
+		block_free(slob, slot, (char *)object - own->header, own->request.bytes, own->header, live);
 	else
 		pages_free(slob, slot, sy__page_of(&slob->heap, object), object, live);
 }
@@ -711,7 +720,11 @@ static bool slob_cache_init(struct sy_cache *cache)
 	if (cache->align < HEADER)
 		cache->align = HEADER;
 	cache->size = (uint32_t)bytes;
-	own->request = request_for(cache->size, cache->align, 0, 0);
+	if (cache->flags & SY_CACHE_KFREE && !(cache->flags & SY_CACHE_TYPESAFE_BY_RCU))
+		own->header = HEADER;
+	if (own->header && cache->align + cache->size > SY_PAGE_SIZE) /* behind a header at the page's start it would not be aligned */
+		bytes = SY_PAGE_SIZE;
+	own->request = request_for((uint32_t)bytes + own->header, cache->align, own->header, ANY_ALIGNMENT);
 	return true;
 }
 

@@ -335,7 +335,7 @@ static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void
 static bool slqb_heap_init(struct sy_heap *heap)
 {
 	sy__visits_start(heap, &sy__slqb_heap(heap)->visits, TRIM_PERIOD);
-	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, heap->tunables[SLQB_CLASSES], 0, SY_CACHE_HWCACHE_ALIGN);
+	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, heap->tunables[SLQB_CLASSES], SY__KMALLOC_ALL_TYPES, 0, SY_CACHE_HWCACHE_ALIGN);
 }
 
 static size_t slqb_usable_size(struct sy_heap *heap, const void *object)

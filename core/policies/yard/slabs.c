@@ -27,7 +27,7 @@
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
 
 /* How large the next slab is to be: the larger slabs are, the more pages may have to be there for a few objects. */
-static unsigned next_order(const struct sy__yard_cache *cache, struct sy__node *node)
+static unsigned order_of_next(const struct sy__yard_cache *cache, struct sy__node *node)
 {
 	unsigned order = cache->first_order;
 	uint64_t pages;
@@ -52,7 +52,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 {
 	unsigned nearest = node == SY_ANY_NODE ? cache->base.cache.heap->slot_node[slot] : (unsigned)node;
 	struct sy__node *home = &cache->base.nodes[nearest];
-	struct sy_page *page = sy__node_take_pages(&cache->base, slot, next_order(cache, home), flags, node);
+	struct sy_page *page = sy__node_take_pages(&cache->base, slot, order_of_next(cache, home), flags, node);
 	struct sy__yard_slab *slab;
 
 	if (!page)

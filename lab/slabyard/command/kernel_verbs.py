@@ -18,7 +18,7 @@ from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
 from ..base.files import check_folder, check_outputs, write_text
 from ..base.table import Cell, Table, counted, results
 from ..base.terminal import Progress, note
-from ..kernels import config, kinds, workloads
+from ..kernels import config, kinds, versions, workloads
 from .verbs import deliver
 from .words import add_format, add_verb, check_caches, count, file, new_file, size, specs
 
@@ -36,7 +36,8 @@ def add(verbs: Any) -> None:
     """Adds the verbs."""
     verb = add_verb(
         verbs, "build", "build a kernel on an allocator, once", _build,
-        "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",
+        "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slabyard --linux 6.12\n"
+        "  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help=f"one of {', '.join(kinds.KINDS)}")
     _source(verb)
@@ -123,7 +124,10 @@ def add(verbs: Any) -> None:
 
 def _source(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--arch", choices=config.ARCHITECTURES, default="um", help="um: user-mode Linux (default); x86_64, arm64: under QEMU")
-    verb.add_argument("--source", type=file, metavar="PATH", help="Linux 6.1, a tree or a tarball (default: Debian's linux-source-6.1)")
+    verb.add_argument(
+        "--linux", choices=tuple(versions.VERSIONS), help=f"version (default: that of a --source TREE, else {versions.DEFAULT})"
+    )
+    verb.add_argument("--source", type=file, metavar="PATH", help="Linux, a tree or a tarball (default: Debian's linux-source-VERSION)")
     verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers side by side (default: one for each CPU)")
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
 
@@ -155,7 +159,7 @@ def _kernel(options: argparse.Namespace, spec: kinds.Spec, progress: Progress | 
     """The kernel for a spec, built on the way where it is not there."""
     from ..kernels import build, source
 
-    found = source.find(options.source)
+    found = source.find(options.source, options.linux)
     return build.build(build.Request(found, options.arch, spec.kind, options.debug, outlined), progress, options.jobs)
 
 
@@ -185,9 +189,20 @@ def _counting_machine(options: argparse.Namespace) -> machine.Hardware | None:
     return machine.Hardware(options.memory or machine.default_hardware(options.arch).memory, options.cpus or nodes, nodes, "tcg")
 
 
-def _specs(texts: Sequence[str] | None) -> list[kinds.Spec]:
-    """The specs; None: all that there are."""
-    return [kinds.parse(spec) for spec in (kinds.everything() if texts is None else texts)]
+def _spec(options: argparse.Namespace) -> kinds.Spec:
+    """The one that --allocator names."""
+    from ..kernels import source
+
+    return kinds.parse(options.allocator, source.version_of(options.source, options.linux))
+
+
+def _specs(options: argparse.Namespace) -> list[kinds.Spec]:
+    """Those that --allocators names, or all that there are."""
+    from ..kernels import source
+
+    linux = source.version_of(options.source, options.linux)
+    texts = kinds.everything(linux) if options.allocators is None else options.allocators
+    return [kinds.parse(spec, linux) for spec in texts]
 
 
 def _jobs(names: Sequence[str], arch: str) -> list[workloads.Job]:
@@ -234,7 +249,7 @@ def _worst(found: Sequence[Record]) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     with Progress(0) as progress:
-        kernel = _kernel(options, kinds.parse(options.allocator), progress)
+        kernel = _kernel(options, _spec(options), progress)
     print(kernel.image)
     return DONE
 
@@ -247,7 +262,7 @@ def _run(options: argparse.Namespace) -> int:
     counted_on = _counting_machine(options)
     if options.output is not None:
         check_folder(options.output)
-    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload, options.arch), _machine(options)
+    spec, job, hardware = _spec(options), workloads.parse(options.workload, options.arch), _machine(options)
     if options.trace is not None:
         _check_buffer(options.trace_buffer, hardware)
     found: list[run.Run] = []
@@ -294,7 +309,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     check_outputs((options.report, options.export_json))
     counted_on = _counting_machine(options)
-    specs, hardware = _specs(options.allocators), _machine(options)
+    specs, hardware = _specs(options), _machine(options)
     names = [options.workload] if options.workload else options.workloads.split(",")
     jobs = _jobs(names, options.arch)
     with Progress(len(specs) * len(jobs) * (options.warmup + options.runs + options.cost)) as progress:
@@ -311,7 +326,7 @@ def _bench(options: argparse.Namespace) -> int:
     from ..kernels import bench
 
     check_outputs((options.export_json,))
-    specs, hardware = _specs(options.allocators), _machine(options)
+    specs, hardware = _specs(options), _machine(options)
     with Progress(len(specs) * options.runs) as progress:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
         found = bench.bench(plans, options.runs, progress)
@@ -324,7 +339,7 @@ def _fidelity(options: argparse.Namespace) -> int:
 
     from ..kernels import fidelity, machine
 
-    specs, hardware = _specs(options.allocators), _machine(options)
+    specs, hardware = _specs(options), _machine(options)
     jobs = _jobs(options.workloads.split(","), options.arch)
     _check_buffer(options.trace_buffer, hardware)
     agreements: list[fidelity.Agreement] = []
@@ -355,7 +370,7 @@ def _flame(options: argparse.Namespace) -> int:
     check_outputs((options.folded, options.speedscope, options.report))
     if options.arch == "um":
         tools.require([tools.PERF], "a flame graph")
-    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload, options.arch), _machine(options)
+    spec, job, hardware = _spec(options), workloads.parse(options.workload, options.arch), _machine(options)
     profile, boots = flame.Profile(), []
     with Progress(options.runs) as progress:
         kernel = _kernel(options, spec, progress, outlined=True)

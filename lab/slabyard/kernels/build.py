@@ -15,7 +15,7 @@ so Ctrl-C ends every compiler; what it has finished stays, and the next build go
 them, against their number in the last whole build (the first: in one of ours), for the progress bar.
 
 Where a kernel that differs in few files is built already, its folder is copied, and make compiles those: an outlined kernel, for flame
-graphs, begins from the plain one, and of kinds with the same configuration (slob and slabyard) one from the other.
+graphs, begins from the plain one, and of kinds with the same configuration (slob and slabyard of 6.1) one from the other.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Request:
     def title(self) -> str:
         """The kernel in a few words."""
         more = [word for word, there in (("debug", self.debug), ("outlined", self.outlined)) if there]
-        return " ".join([self.kind.name, "for", self.arch, *(f"({word})" for word in more)])
+        return " ".join([f"Linux {self.source.linux}", "on", self.kind.name, "for", self.arch, *(f"({word})" for word in more)])
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Kernel:
 
 
 def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False) -> Kernel:
-    """As build, of the source that is installed on this machine."""
+    """As build, of the source that is installed on this machine: of the version that the lab builds unasked."""
     return build(Request(source.find(None), arch, kind, outlined=outlined), progress)
 
 
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
-    own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug)
+    own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug, request.source.linux)
     key = _key(request, own, wanted)
     place = cache.folder("kernels") / key
     if (ready := load(place)) is not None:
@@ -148,7 +148,7 @@ def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
         tools.compiler_version(request.arch),
         FLAGS[request.arch],
         " ".join(_UNINLINED if request.outlined else ()),
-        *(f"{edit}" for edit in source.changes(request.kind)),
+        *(f"{edit}" for edit in source.changes(request.source, request.kind)),
         *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(own.items())),
     ]
     return f"{request.arch}-{request.kind.name}-{hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]}"
@@ -162,7 +162,9 @@ def _name(request: Request) -> str:
 
 def _seed(request: Request, folder: Path) -> None:
     """Copies the folder of a kernel that differs in few files, where there is one; what of it is not this kernel's is made anew."""
-    kinds = [request.kind] if request.outlined else [kind for kind in KINDS.values() if kind.config == request.kind.config]
+    linux = request.source.linux
+    wanted = request.kind.config[linux]
+    kinds = [request.kind] if request.outlined else [kind for kind in KINDS.values() if kind.config.get(linux) == wanted]
     others = [replace(request, kind=kind, outlined=False) for kind in kinds]
     found = next((one for one in others if folder.with_name(_name(one)).is_dir()), None)
     if found is None:

@@ -12,16 +12,25 @@ import re
 
 from ..base.errors import UserError
 from .kinds import Kind
+from .versions import DEFAULT, KNOWN, VERSIONS
 
 ARCHITECTURES = ("um", "x86_64", "arm64")
 DEBUG = {"um": ("debug.config",), **dict.fromkeys(ARCHITECTURES[1:], ("debug.config", "debug-qemu.config"))}
 
 
-def fragment(arch: str, kind: Kind, debug: bool) -> str:
+def fragment(arch: str, kind: Kind, debug: bool, linux: str = DEFAULT) -> str:
     """The lines that a kernel's configuration shall have, the last of several for one name counting."""
     names = ("common.config", f"{arch}.config", *(DEBUG[arch] if debug else ()))
     texts = [importlib.resources.files("slabyard.kernels").joinpath(name).read_text("utf-8") for name in names]
-    return "".join(f"{line}\n" for text in texts for line in wanted(text)) + "".join(f"{line}\n" for line in kind.config)
+    version = VERSIONS[linux]
+    lines = [line for text in texts for line in wanted(text)]
+    lines += [*version.config, *(version.debug if debug else ()), *kind.config[linux]]
+    return "".join(f"{line}\n" for line in {_name(line): line for line in lines}.values())
+
+
+def _name(line: str) -> str:
+    """The option that a line sets or unsets."""
+    return line.removeprefix("# ").partition(" ")[0].partition("=")[0]
 
 
 def wanted(text: str) -> list[str]:
@@ -37,4 +46,4 @@ def check(wanted_text: str, result: str) -> None:
     refused = [line for line in wanted(wanted_text) if line not in lines | absent]
     if refused:
         more = f" and {len(refused) - 3} more options" if len(refused) > 3 else ""
-        raise UserError(f"the kernel source refuses {', '.join(refused[:3])}{more}; the lab's kernels are Linux 6.1")
+        raise UserError(f"the kernel source refuses {', '.join(refused[:3])}{more}; the lab's kernels are Linux {KNOWN}")

@@ -38,6 +38,7 @@ ALLOCATIONS = frozenset(
     (
         "kmem_cache_alloc", "kmem_cache_alloc_lru", "kmem_cache_alloc_node", "kmem_cache_alloc_bulk", "__kmalloc", "__kmalloc_node",
         "__kmalloc_node_track_caller", "kmalloc_trace", "kmalloc_node_trace", "kmalloc_large", "kmalloc_large_node",
+        "__kmalloc_cache", "__kmalloc_cache_node", "__kmalloc_large", "__kmalloc_large_node",  # since 6.11
     )
 )  # fmt: skip
 FREES = frozenset(("kmem_cache_free", "kmem_cache_free_bulk", "kfree"))
@@ -133,8 +134,8 @@ class Symbols:
 
 
 def plain_name(symbol: str) -> str:
-    """A function's name without what the compiler adds to that of a clone."""
-    return re.sub(r"\.(?:isra|constprop|part|cold)\b.*$", "", symbol)
+    """A function's name without what the compiler adds to that of a clone, and Linux since 6.10 to what it counts by callers."""
+    return re.sub(r"\.(?:isra|constprop|part|cold)\b.*$", "", symbol).removesuffix("_noprof")
 
 
 def role(name: str, kind: Kind) -> str:

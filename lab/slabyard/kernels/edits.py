@@ -4,6 +4,8 @@ Linux is under the GPL, so not a line of it lies in this repository, and no patc
 place, found by an expression that must match exactly once, and what stands there afterwards. A source in which it doesn't
 match once is another Linux than the one that the change was made for, and is refused.
 
+Which changes a kernel gets depends on its version (versions.py) and on its allocator (kinds.py).
+
 A file is changed from what it was in the user's source, which is kept in the copy's folder `.slabyard`; so changes may be made again
 before every build, and one that this package no longer makes is taken back. A file that comes out as it is already keeps its
 time, and make leaves alone what was made of it.
@@ -15,7 +17,8 @@ It moves the SSE registers alone, so programs of the guest must keep off AVX: ma
 
 MEASURING. Every kernel has what measures inside it (ports.py), for which the makefile of mm/ gets one line.
 
-SLABYARD. In a kernel on slabyard, what the makefile of mm/ says of slob.o is in a makefile of ours.
+IN_PLACE_OF_SLOB, IN_PLACE_OF_SLUB. In a kernel on slabyard, the makefile of mm/ has a makefile of ours where it named the object of
+the kernel's own allocator: in 6.1 that of SLOB, in 6.12, which has no room for another one, that of SLUB.
 
 OUTLINED. For flame graphs, the files of an allocator take further flags, which are given to make (build.py) and else are none.
 """
@@ -41,11 +44,13 @@ class Edit:
 
 FLOATING_POINT = Edit("arch/x86/um/os-Linux/registers.c", r"(?m)^(\s*have_xstate_support\s*=\s*)1;", r"\g<1>0;")
 MEASURING = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o slabyard_fill.o\n")
-SLABYARD = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", "include $(srctree)/mm/slabyard/linux/mm.mk")
+_OURS = "include $(srctree)/mm/slabyard/linux/mm.mk"
+IN_PLACE_OF_SLOB = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", _OURS)
+IN_PLACE_OF_SLUB = Edit("mm/Makefile", r"(?m)^obj-y *\+= *slub\.o$", _OURS)
 OUTLINED = Edit(
     "mm/Makefile", r"\Z", "".join(f"CFLAGS_{name}.o += $(SLABYARD_OUTLINED)\n" for name in ("slub", "slab", "slob", "slab_common"))
 )
-ALWAYS = (FLOATING_POINT, MEASURING, OUTLINED)
+ALWAYS = (MEASURING, OUTLINED)
 ORIGINALS = ".slabyard"
 
 
@@ -65,7 +70,7 @@ def changed(tree: Path, edits: Sequence[Edit]) -> dict[str, bytes]:
         if edit.path in found:
             found[edit.path], count = re.subn(edit.pattern, edit.text, found[edit.path])
             if count != 1:
-                raise UserError(f"{edit.path} of the kernel source is not as in Linux 6.1: {count} places to change, not one")
+                raise UserError(f"{edit.path} of the kernel source is not as in the lab's Linux: {count} places to change, not one")
     return {path: text.encode() for path, text in found.items()}
 
 
@@ -75,7 +80,7 @@ def _keep(tree: Path, originals: Path, path: str) -> None:
     try:
         content = (tree / path).read_bytes()
     except OSError:
-        raise UserError(f"the kernel source has no {path}; the lab's kernels are Linux 6.1") from None
+        raise UserError(f"the kernel source has no {path}, which the lab's Linux has") from None
     (originals / path).parent.mkdir(parents=True, exist_ok=True)
     write(originals / path, content)
 

@@ -1,11 +1,12 @@
 """The allocators that a kernel can be built on, and how a spec chooses and tunes one.
 
-A kind is what a kernel is compiled for. The three of Linux 6.1 are a line of configuration each; their tunables are kernel
-parameters, given at boot, so all specs of one kind share one kernel. A kind may bring files and changes of its own into the source
-tree, and a boot parameter that chooses one of several policies: that is how an allocator that Linux does not have becomes a row of
-the table below, and nothing else.
+A kind is what a kernel is compiled for. Linux's own are a few lines of configuration each; their tunables are kernel parameters, given
+at boot, so all specs of one kind share one kernel. Not every version of Linux has every kind. A kind may bring files and changes of its
+own into the source tree, and a boot parameter that chooses one of several policies: that is how an allocator that Linux does not have
+becomes a row of the table below, and nothing else.
 
     slub                        as Linux has it
+    slub_tiny                   the same with CONFIG_SLUB_TINY: what 6.12 has for small systems in place of SLOB
     slub:max_order=0            with the boot parameter slub_max_order=0
     slub:min_objects=8,nomerge=1
     slabyard:slqb               the kernel with all of slabyard's policies, of which slqb serves
@@ -20,48 +21,53 @@ from dataclasses import dataclass, field
 
 from ..base.errors import UserError
 from . import ports
-from .edits import SLABYARD, Edit
+from .edits import Edit
+from .versions import DEFAULT, VERSIONS
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table. `tunables` are boot parameters by their names in a spec, a trailing `=` where they take the value."""
+    """A row of the table.
+
+    `config`: lines by version of Linux; versions that are not in it do not have this kind. `tunables`: boot parameters by their names in
+    a spec, a trailing `=` where they take the value.
+    """
 
     name: str
     title: str
-    config: tuple[str, ...]
+    config: Mapping[str, tuple[str, ...]]
     tunables: Mapping[str, str]
     slow: tuple[str, ...]  # functions that are the slow path, for flame graphs
     files: Callable[[], dict[str, bytes]] = dict  # by path in the tree
-    edits: tuple[Edit, ...] = ()
+    edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)  # by version
     chooser: str = ""  # the boot parameter that takes a spec of slabyard's, for a kernel that has its policies
 
 
 _EVERYWHERE = {"nomerge": "slab_nomerge"}
 _MOST = {"max_order": 10, "min_order": 10, "min_objects": 32767, "nomerge": 1}  # a kernel takes more without a word, for something less
 
+_SLUB = ("CONFIG_SLUB=y", "# CONFIG_SLUB_TINY is not set")
+_TINY = ("CONFIG_SLUB=y", "CONFIG_SLUB_TINY=y", "# CONFIG_SLAB_BUCKETS is not set")
+_OF_SLUB = {**_EVERYWHERE, "max_order": "slub_max_order=", "min_order": "slub_min_order=", "min_objects": "slub_min_objects="}
+_SLOW_IN_SLUB = ("__slab_alloc", "___slab_alloc", "__slab_free", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab")
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind(
-            "slub",
-            "Linux 6.1's SLUB",
-            ("CONFIG_SLUB=y", "CONFIG_SLUB_DEBUG=y"),
-            {**_EVERYWHERE, "max_order": "slub_max_order=", "min_order": "slub_min_order=", "min_objects": "slub_min_objects="},
-            ("__slab_alloc", "___slab_alloc", "__slab_free", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab"),
-        ),
+        Kind("slub", "Linux's SLUB", dict.fromkeys(VERSIONS, (*_SLUB, "CONFIG_SLUB_DEBUG=y")), _OF_SLUB, _SLOW_IN_SLUB),
         Kind(
             "slab",
-            "Linux 6.1's SLAB",
-            ("CONFIG_SLAB=y",),
+            "Linux's SLAB",
+            {"6.1": ("CONFIG_SLAB=y",)},
             {**_EVERYWHERE, "max_order": "slab_max_order="},
             ("cache_alloc_refill", "cache_flusharray", "cache_grow_begin", "free_block", "slab_destroy", "fallback_alloc"),
         ),
-        Kind("slob", "Linux 6.1's SLOB", ("CONFIG_SLOB=y",), {}, ("slob_page_alloc", "slob_new_pages", "slob_free_pages")),
+        Kind("slob", "Linux's SLOB", {"6.1": ("CONFIG_SLOB=y",)}, {}, ("slob_page_alloc", "slob_new_pages", "slob_free_pages")),
+        Kind("slub_tiny", "Linux's SLUB_TINY", {"6.12": _TINY}, _OF_SLUB, _SLOW_IN_SLUB),
         Kind(
             "slabyard",
             "slabyard's policies",
-            ("CONFIG_SLOB=y",),
+            {"6.1": ("CONFIG_SLOB=y",), "6.12": (*_SLUB, "# CONFIG_SLUB_DEBUG is not set")},
             {},
             (
                 "wait_for", "cache_alloc_slow", "cache_free_slow", "general_alloc_slow", "general_free_slow", "cache_wait", "general_wait",
@@ -72,7 +78,7 @@ KINDS: dict[str, Kind] = {
                 "after_coalescing", "split",
             ),
             files=ports.slabyard,
-            edits=(SLABYARD,),
+            edits={name: version.port for name, version in VERSIONS.items()},
             chooser="slabyard=",
         ),
     )
@@ -88,12 +94,20 @@ class Spec:
     parameters: tuple[str, ...] = field(default=())
 
 
-def parse(text: str) -> Spec:
-    """A spec as the user writes it. UserError for an allocator that no kernel has, and for tunables that it lacks."""
+def of(linux: str) -> list[Kind]:
+    """The kinds that a version of Linux can be built on."""
+    return [kind for kind in KINDS.values() if linux in kind.config]
+
+
+def parse(text: str, linux: str = DEFAULT) -> Spec:
+    """A spec as the user writes it. UserError for an allocator that no kernel of this version has, and for tunables that it lacks."""
     name, colon, rest = text.partition(":")
     kind = KINDS.get(name)
-    if kind is None:
-        raise UserError(f"no kernel has the allocator {name or text!r}; there are {', '.join(KINDS)}")
+    if kind is None or linux not in kind.config:
+        there = ", ".join(one.name for one in of(linux))
+        if kind is None:
+            raise UserError(f"no kernel has the allocator {name or text!r}; there are {there}")
+        raise UserError(f"Linux {linux} has no {name}; there are {there}; --linux {next(iter(kind.config))} has it")
     if colon and not rest:
         raise UserError(f"{text}: no tunable behind the colon; set one, or leave the colon out")
     if kind.chooser:
@@ -132,11 +146,11 @@ def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
     return (kind.chooser + spec,)
 
 
-def everything() -> list[str]:
-    """Every allocator that a kernel can have, as specs: Linux's own, and each of slabyard's policies with its variants."""
+def everything(linux: str = DEFAULT) -> list[str]:
+    """Every allocator that a kernel of this version can have, as specs: Linux's own, each of slabyard's policies with its variants."""
     from ..results.compare import ALLOCATORS
 
     found: list[str] = []
-    for kind in KINDS.values():
+    for kind in of(linux):
         found += [f"{kind.name}:{spec}" for spec in ALLOCATORS] if kind.chooser else [kind.name]
     return found

@@ -5,7 +5,7 @@ folder `sources`; where the package is used as it lies in the repository, they a
 
     ports/linux/bench.c   what an allocator costs inside a kernel; in every kernel, Linux's own allocators included
     ports/linux/fill.c    what SLOB's pages have unused while objects come and go; likewise
-    ports/linux/slob.c    takes the place of the kernel's mm/slob.c; the rest of the port, and the core, go to mm/slabyard
+    the rest of it        the port, which goes to mm/slabyard with the core, and takes the place of the kernel's own allocator
 
 What a kernel brings is part of its key (build.py): when one of these files changes, the next build is another kernel.
 """
@@ -48,6 +48,5 @@ def slabyard() -> dict[str, bytes]:
     found[f"{OURS}/library/amount.h"] = (top / "library" / "amount.h").read_bytes()
     for name in MEASURING:
         del found[f"{OURS}/linux/{name}.c"]
-    found["mm/slob.c"] = found.pop(f"{OURS}/linux/slob.c")
     found[f"{OURS}/linux/Makefile"] += _OUTLINED
     return found

@@ -24,25 +24,26 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ..base.errors import MISSING, USAGE, UserError
 from ..base.files import read_text_if_there, sha256
 from ..base.terminal import note
 from . import cache, edits, ports, tools
 from .kinds import Kind
+from .versions import DEFAULT, KNOWN, VERSIONS
 
-VERSION = (6, 1)
 PREPARATION = 1  # to be raised when what is done to a copy changes
-PLACES = ("/usr/src/linux-source-6.1.tar.xz", "/usr/src/linux-source-6.1", "/usr/src/linux-6.1", "/usr/src/linux")
 _LEFT_OUT = (".git", "*.o", "*.o.d", ".*.cmd", ".config", ".config.old", "include/config", "include/generated", "arch/*/include/generated")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel's source as the user has it; `ident` stands for what is in it."""
+    """A kernel's source as the user has it; `ident` stands for what is in it, `linux` is its version in the table (versions.py)."""
 
     path: Path
     ident: str
+    linux: str
 
     @property
     def is_tree(self) -> bool:
@@ -50,23 +51,48 @@ class Source:
         return self.path.is_dir()
 
 
-def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
-    """The source that the user names, or the first one in the usual places. UserError when there is none."""
+def version_of(given: Path | None, asked: str | None = None) -> str:
+    """The version to build: the one asked for, else that of the tree given, else the usual one. UserError for a tree of another."""
+    number = tree_version(given) if given is not None and given.is_dir() else None
+    if number is None:
+        return asked or DEFAULT
+    found = _known(number)
+    if found is None or asked not in (None, found):
+        _refuse(given, number, asked or DEFAULT)
+    return found
+
+
+def _known(number: tuple[int, ...]) -> str | None:
+    """The name of a version of the table; None for one that is not there."""
+    return next((version.name for version in VERSIONS.values() if version.number == number[:2]), None)
+
+
+def _refuse(named: Path | None, number: tuple[int, ...] | None, wanted: str) -> NoReturn:
+    if number is None:
+        raise UserError(f"{named}: is no kernel source; the lab's kernels are Linux {KNOWN}")
+    found = _known(number)
+    what = f"not {wanted}; --linux {found} builds it" if found else f"the lab's kernels are Linux {KNOWN}"
+    raise UserError(f"{named}: is Linux {number[0]}.{number[1]}, {what}")
+
+
+def find(given: Path | None, linux: str | None = None, places: Sequence[str] | None = None) -> Source:
+    """The source that the user names, or the first one of this version in the usual places. UserError when there is none."""
+    version = VERSIONS[version_of(given, linux)]
     if given is None:
-        given = next((path for place in places if (path := Path(place)).is_file() or (tree_version(path) or ())[:2] == VERSION), None)
+        usual = [Path(place) for place in (version.places if places is None else places)]
+        given = next((path for path in usual if path.is_file() or (tree_version(path) or ())[:2] == version.number), None)
         if given is None:
             raise UserError(
-                "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1; elsewhere: the tarball of "
-                "any 6.1 from kernel.org) or name one with --source TREE or --source TARBALL",
+                f"there is no source of Linux {version.name} here; get it (Debian 12: apt install {version.package}; elsewhere: the "
+                f"tarball of any {version.name} from kernel.org) or name one with --source TREE or --source TARBALL",
                 MISSING,
             )
     if given.is_dir():
         if tree_version(given) is None:
             raise UserError(f"{given}: is no kernel source: its Makefile names no version")
-        _check_version(given, given)
     elif not given.is_file():
         raise UserError(f"{given}: no such source tree or tarball")
-    return Source(given.resolve(), _ident(given.resolve()))
+    return Source(given.resolve(), _ident(given.resolve()), version.name)
 
 
 def tree_version(tree: Path) -> tuple[int, int, int] | None:
@@ -77,13 +103,6 @@ def tree_version(tree: Path) -> tuple[int, int, int] | None:
         return None
     first, second, third = (int(match[1]) for match in found if match)
     return first, second, third
-
-
-def _check_version(tree: Path, named: Path) -> None:
-    version = tree_version(tree)
-    if version is None or version[:2] != VERSION:
-        what = "no kernel source" if version is None else f"Linux {version[0]}.{version[1]}"
-        raise UserError(f"{named}: is {what}; the lab's kernels are Linux 6.1, the last maintained one with SLAB, SLUB and SLOB")
 
 
 @functools.cache
@@ -115,9 +134,9 @@ def own_files(kind: Kind) -> dict[str, bytes]:
     return {**ports.common(), **kind.files()}
 
 
-def changes(kind: Kind) -> tuple[edits.Edit, ...]:
+def changes(source: Source, kind: Kind) -> tuple[edits.Edit, ...]:
     """All changes to files of the source that a kind's kernels are built from."""
-    return (*edits.ALWAYS, *kind.edits)
+    return (*VERSIONS[source.linux].edits, *edits.ALWAYS, *kind.edits.get(source.linux, ()))
 
 
 def copy_of(source: Source, kind: Kind) -> Path:
@@ -131,15 +150,16 @@ def prepared(source: Source, kind: Kind, own: Mapping[str, bytes]) -> Iterator[t
     """The private copy, whole and with these files of ours as long as the block lasts, and the descriptor of its lock."""
     copy = copy_of(source, kind)
     with cache.shared(copy) as lock:
-        while not _is_up_to_date(copy, kind, own):
+        while not _is_up_to_date(source, kind, own):
             with cache.exclusive(lock, "the copy of the kernel source"):
                 _prepare(source, kind, own, lock)
         yield copy, lock
 
 
-def _is_up_to_date(copy: Path, kind: Kind, own: Mapping[str, bytes]) -> bool:
-    wanted = {**edits.changed(copy, changes(kind)), **own}
-    if not all(edit.path in wanted for edit in changes(kind)) or _stale(copy, own):
+def _is_up_to_date(source: Source, kind: Kind, own: Mapping[str, bytes]) -> bool:
+    copy, made = copy_of(source, kind), changes(source, kind)
+    wanted = {**edits.changed(copy, made), **own}
+    if not all(edit.path in wanted for edit in made) or _stale(copy, own):
         return False
     return all((copy / path).is_file() and (copy / path).read_bytes() == content for path, content in wanted.items())
 
@@ -157,12 +177,12 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
         part.mkdir()
         try:
             _fill(source, part, lock)
-            edits.apply(part, changes(kind))
+            edits.apply(part, changes(source, kind))
         except UserError:  # it would be no better next time, and takes more than a gigabyte
             shutil.rmtree(part, ignore_errors=True)
             raise
         part.rename(copy)
-    edits.apply(copy, changes(kind))
+    edits.apply(copy, changes(source, kind))
     for left in _stale(copy, own):
         left.unlink()
     for path, content in own.items():
@@ -177,7 +197,9 @@ def _fill(source: Source, part: Path, lock: int) -> None:
         if source.path.suffix in (".xz", ".txz"):
             tools.require([tools.XZ], "unpacking the kernel source")
         _run([*into, "-f", str(source.path)], lock, source.path)
-        _check_version(part, source.path)
+        number = tree_version(part)
+        if number is None or _known(number) != source.linux:
+            _refuse(source.path, number, source.linux)
         return
     left_out = [f"--exclude=./{pattern}" if "/" in pattern else f"--exclude={pattern}" for pattern in _LEFT_OUT]
     with subprocess.Popen(["tar", "-c", "-C", str(source.path), *left_out, "."], stdout=subprocess.PIPE, pass_fds=(lock,)) as reader:

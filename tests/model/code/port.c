@@ -1,7 +1,7 @@
 /*
  * Slots that the processors of a kernel drive, at all interleavings: quick calls, which interrupts break into, and slow ones.
  *
- * The calls are those of ports/linux/slob.c: a quick call is made with interrupts on, on the CPU's first slot, and says
+ * The calls are those of ports/linux/adapter.c: a quick call is made with interrupts on, on the CPU's first slot, and says
  * meanwhile that it is `within`; a slow one with interrupts off, on the second slot where it has interrupted a quick one. Of
  * two CPUs one is interrupted, at any access to memory that it makes. For every policy that has quick calls.
  *

@@ -1,9 +1,11 @@
 /*
- * The slab interface of a Linux 6.1 kernel on slabyard; takes the place of mm/slob.c.
+ * The slab interface of a Linux kernel on slabyard: its calls. The life of caches is in caches.c.
  *
- * Why SLOB. With CONFIG_SLOB the kernel leaves everything to an allocator of one file. It compiles neither kmalloc caches nor
- * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core has the first two, slabinfo.c
- * the third. A struct kmem is the kernel's structure followed by ours; the boot cache of caches makes objects of that size.
+ * Whose place. In 6.1 it is SLOB's: with CONFIG_SLOB the kernel leaves everything to an allocator of one file. It compiles neither
+ * kmalloc caches nor merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. 6.12 has no such place,
+ * so it is SLUB's, whose fields of struct kmem_cache stay unused; what SLUB does there that the kernel does itself in 6.1 is in
+ * since.c. The core has kmalloc's classes and merging, slabinfo.c the third. A struct kmem is the kernel's structure followed by
+ * ours; the boot cache of caches makes objects of that size. How the two versions differ is in version.h.
  *
  * Calls. A call of the core is made with interrupts off, on a slot of its CPU, and does not sleep. If it fails for lack of pages and
  * the caller may sleep, the pages are allocated outside and the call is made again (pages.c).
@@ -14,45 +16,21 @@
  * interruption, would cost more than all the rest of a quick call (README.md has the figures). Work on a whole slot never runs in
  * an interrupt: it is a task of that CPU, or all CPUs wait for it.
  *
- * All slots. Counting and destroying a cache look at every CPU's slots. They are rare, so they run while the other CPUs wait
- * (stop_machine). Shrinking runs on each CPU for its own slots.
- *
- * Grace periods. A SLAB_TYPESAFE_BY_RCU cache without objects that is shut down gives its slabs to RCU at once. slab_common.c waits
- * for all callbacks and then releases the cache, which has no slab left by then. If slabs went to RCU only at the release, they
- * would come back to a cache that is gone.
- *
- * Allocations beyond the largest class go to the page allocator by slab_common.c, as do large ones whose size the compiler knows.
- * They are pages without PG_slab, and kfree frees them itself.
+ * Allocations beyond the largest class are pages without the policy, as are large ones whose size the compiler knows. The kernel
+ * does not know them as slabs, and kfree finds them by that.
  *
  * Written from the declarations in include/linux/slab.h and mm/slab.h.
  */
-#include "port.h"
+#include "adapter.h"
 
 #include "core/kmalloc.h"
 
-#include "slab.h"
-
-#include <linux/cpu.h>
+#include <linux/fault-inject.h>
 #include <linux/kmemleak.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
-#include <linux/stop_machine.h>
 #include <trace/events/kmem.h>
 
-struct kmem {
-	struct kmem_cache common; /* first: the kernel's pointer is to this */
-	struct sy_cache *cache;
-	/* The functions that calls use, and their first argument: the policy's with the cache, two loads nearer than by the cache; or
-	 * those that log, with this structure in place of the cache. The types are the same, because kernels may check them (CFI). */
-	void *(*alloc)(struct sy_cache *target, unsigned slot, unsigned flags, int node);
-	void (*free)(struct sy_cache *target, unsigned slot, void *object);
-	/* NULL: the policy has no quick calls, or there is a log, which cannot have them. */
-	void *(*quick_alloc)(struct sy_cache *target, unsigned slot);
-	bool (*quick_free)(struct sy_cache *target, unsigned slot, void *object);
-	struct sy_cache *target;
-};
-
-/* The same for general allocation. */
+/* What struct kmem has for a cache, for general allocation. */
 static struct {
 	struct sy_heap *heap;
 	void *(*alloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
@@ -62,25 +40,6 @@ static struct {
 	size_t most;      /* bytes: larger requests are pages, without the policy */
 	bool no_dma;      /* the policy has no classes of DMA memory: such requests are pages too */
 } general __ro_after_init;
-
-static struct kmem first_cache = {
-	.common = {
-		.name = "kmem_cache",
-		.object_size = sizeof(struct kmem),
-		.size = sizeof(struct kmem),
-		.align = ARCH_KMALLOC_MINALIGN,
-		.flags = SLAB_HWCACHE_ALIGN | SLAB_PANIC,
-		.refcount = 1,
-	},
-};
-
-static_assert(offsetof(struct slab, slab_list) == offsetof(struct sy_page, state), "a slab's state is ours");
-static_assert(offsetof(struct slab, __page_refcount) >= offsetof(struct sy_page, kernel), "what is behind it is the kernel's");
-
-static inline struct kmem *kmem_of(struct kmem_cache *s)
-{
-	return container_of(s, struct kmem, common);
-}
 
 /* ---- Calls that log ---------------------------------------------------------------------------------------------- */
 
@@ -116,7 +75,7 @@ static void logged_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	heap->policy->kfree(heap, slot, object);
 }
 
-static void aim_calls(struct kmem *kmem)
+void sy__aim_calls(struct kmem *kmem)
 {
 	const struct sy_policy *policy = kmem->cache->policy;
 
@@ -263,32 +222,32 @@ static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int no
 	return object;
 }
 
-void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
+void *SY__NAMED(kmem_cache_alloc)(struct kmem_cache *s, gfp_t gfp)
 {
 	void *object = cache_alloc(s, gfp, NUMA_NO_NODE);
 
 	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, NUMA_NO_NODE);
 	return object;
 }
-EXPORT_SYMBOL(kmem_cache_alloc);
+EXPORT_SYMBOL(SY__NAMED(kmem_cache_alloc));
 
-void *kmem_cache_alloc_lru(struct kmem_cache *s, struct list_lru *lru, gfp_t gfp)
+void *SY__NAMED(kmem_cache_alloc_lru)(struct kmem_cache *s, struct list_lru *lru, gfp_t gfp)
 {
 	void *object = cache_alloc(s, gfp, NUMA_NO_NODE);
 
 	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, NUMA_NO_NODE);
 	return object;
 }
-EXPORT_SYMBOL(kmem_cache_alloc_lru);
+EXPORT_SYMBOL(SY__NAMED(kmem_cache_alloc_lru));
 
-void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfp, int node)
+void *SY__NAMED(kmem_cache_alloc_node)(struct kmem_cache *s, gfp_t gfp, int node)
 {
 	void *object = cache_alloc(s, gfp, node_with_memory(node));
 
 	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, node);
 	return object;
 }
-EXPORT_SYMBOL(kmem_cache_alloc_node);
+EXPORT_SYMBOL(SY__NAMED(kmem_cache_alloc_node));
 
 static __always_inline void cache_free_shut(struct kmem *kmem, void *object)
 {
@@ -339,10 +298,10 @@ void kmem_cache_free_bulk(struct kmem_cache *s, size_t count, void **objects)
 }
 EXPORT_SYMBOL(kmem_cache_free_bulk);
 
-int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t gfp, size_t count, void **objects)
+int SY__NAMED(kmem_cache_alloc_bulk)(struct kmem_cache *s, gfp_t gfp, size_t count, void **objects)
 {
 	for (size_t i = 0; i < count; i++) {
-		objects[i] = kmem_cache_alloc(s, gfp);
+		objects[i] = SY__NAMED(kmem_cache_alloc)(s, gfp);
 		if (!objects[i]) {
 			kmem_cache_free_bulk(s, i, objects);
 			return 0;
@@ -350,7 +309,7 @@ int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t gfp, size_t count, void **
 	}
 	return count;
 }
-EXPORT_SYMBOL(kmem_cache_alloc_bulk);
+EXPORT_SYMBOL(SY__NAMED(kmem_cache_alloc_bulk));
 
 /* ---- General allocation ----------------------------------------------------------------------------------------- */
 
@@ -384,7 +343,7 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 	if (unlikely(!size))
 		return ZERO_SIZE_PTR;
 	if (unlikely(size > general.most || (flags & SY_DMA && general.no_dma)))
-		return kmalloc_large_node(size, gfp, node);
+		return sy__linux_large_alloc(size, gfp, node, caller);
 	if (unlikely(!wanted(NULL, gfp)))
 		return NULL;
 	if (node != NUMA_NO_NODE || !general.quick_alloc) {
@@ -403,32 +362,51 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 	return object;
 }
 
-void *__kmalloc(size_t size, gfp_t gfp)
+void *SY__NAMED(__kmalloc)(size_t size, gfp_t gfp)
 {
 	return general_alloc(size, gfp, NUMA_NO_NODE, _RET_IP_);
 }
-EXPORT_SYMBOL(__kmalloc);
+EXPORT_SYMBOL(SY__NAMED(__kmalloc));
 
-void *__kmalloc_node(size_t size, gfp_t gfp, int node)
+/* Of a set of caches, or in general where there is none. */
+static __always_inline void *bucket_alloc(kmem_buckets *buckets, size_t size, gfp_t gfp, int node, unsigned long caller)
+{
+	struct kmem_cache *s = sy__bucket(buckets, size);
+	void *object;
+
+	if (likely(!s))
+		return general_alloc(size, gfp, node, caller);
+	object = cache_alloc(s, gfp, node);
+	trace_kmalloc(caller, object, size, s->size, gfp, node);
+	return object;
+}
+
+void *SY__NAMED(__kmalloc_node)(SY__KMALLOC_SIZE(size), gfp_t gfp, int node)
+{
+	return bucket_alloc(SY__BUCKETS, size, gfp, node_with_memory(node), _RET_IP_);
+}
+EXPORT_SYMBOL(SY__NAMED(__kmalloc_node));
+
+void *SY__NAMED(__kmalloc_node_track_caller)(SY__KMALLOC_SIZE(size), gfp_t gfp, int node, unsigned long caller)
+{
+	return bucket_alloc(SY__BUCKETS, size, gfp, node_with_memory(node), caller);
+}
+EXPORT_SYMBOL(SY__NAMED(__kmalloc_node_track_caller));
+
+#if SY__SINCE_6_12
+/* By kmalloc of a size that the compiler knows, with the kernel's own cache for it, of which there are none. */
+void *__kmalloc_cache_noprof(struct kmem_cache *s, gfp_t gfp, size_t size)
+{
+	return general_alloc(size, gfp, NUMA_NO_NODE, _RET_IP_);
+}
+EXPORT_SYMBOL(__kmalloc_cache_noprof);
+
+void *__kmalloc_cache_node_noprof(struct kmem_cache *s, gfp_t gfp, int node, size_t size)
 {
 	return general_alloc(size, gfp, node_with_memory(node), _RET_IP_);
 }
-EXPORT_SYMBOL(__kmalloc_node);
-
-void *__kmalloc_node_track_caller(size_t size, gfp_t gfp, int node, unsigned long caller)
-{
-	return general_alloc(size, gfp, node_with_memory(node), caller);
-}
-EXPORT_SYMBOL(__kmalloc_node_track_caller);
-
-/* Frees what slab_common.c allocated by itself. */
-static noinline void free_pages_of_large(struct page *page)
-{
-	unsigned order = compound_order(page);
-
-	mod_node_page_state(page_pgdat(page), NR_SLAB_UNRECLAIMABLE_B, -((long)PAGE_SIZE << order));
-	__free_pages(page, order);
-}
+EXPORT_SYMBOL(__kmalloc_cache_node_noprof);
+#endif
 
 static __always_inline void general_free_shut(void *object)
 {
@@ -454,8 +432,8 @@ void kfree(const void *object)
 		return;
 	kmemleak_free(object);
 	page = virt_to_head_page(object);
-	if (unlikely(!(READ_ONCE(page->flags) & SY__PAGE_OURS))) {
-		free_pages_of_large(page);
+	if (unlikely(!sy__page_is_ours(sy__page_of_linux(page)))) {
+		sy__linux_large_free(page);
 		return;
 	}
 	if (!general.quick_free) {
@@ -481,7 +459,7 @@ size_t __ksize(const void *object)
 	if (unlikely(ZERO_OR_NULL_PTR(object)))
 		return 0;
 	page = virt_to_head_page(object);
-	if (!(READ_ONCE(page->flags) & SY__PAGE_OURS))
+	if (!sy__page_is_ours(sy__page_of_linux(page)))
 		return page_size(page);
 	sy__begin(&flags, SY__GFP_NONE);
 	bytes = heap->policy->usable_size(heap, object);
@@ -497,194 +475,26 @@ size_t kmalloc_size_roundup(size_t size)
 		return size;
 	return sy__kmalloc_linux_size(size) ?: PAGE_SIZE << get_order(size);
 }
-EXPORT_SYMBOL(kmalloc_size_roundup);
-
-/* ---- Life of caches --------------------------------------------------------------------------------------------- */
-
-/* slab_nomerge, as for Linux's allocators. slab_common.c has its own, which is private to it. */
-static bool no_merging;
-
-static int __init set_no_merging(char *text)
-{
-	no_merging = true;
-	return 0;
-}
-early_param("slab_nomerge", set_no_merging);
-
-static unsigned cache_flags_of(const struct kmem_cache *s)
-{
-	unsigned flags = 0;
-
-	if (s->flags & SLAB_HWCACHE_ALIGN)
-		flags |= SY_CACHE_HWCACHE_ALIGN;
-	if (s->flags & SLAB_TYPESAFE_BY_RCU)
-		flags |= SY_CACHE_TYPESAFE_BY_RCU;
-	if (s->flags & SLAB_RECLAIM_ACCOUNT)
-		flags |= SY_CACHE_RECLAIMABLE;
-	if (s->flags & SLAB_ACCOUNT)
-		flags |= SY_CACHE_ACCOUNT;
-	if (s->flags & SLAB_CACHE_DMA)
-		flags |= SY_CACHE_DMA;
-	if (s->flags & SLAB_CACHE_DMA32)
-		flags |= SY_CACHE_DMA32;
-	if (no_merging || s->usersize || s->flags & SLAB_NOLEAKTRACE)
-		flags |= SY_CACHE_NO_MERGE;
-	return flags;
-}
-
-int __kmem_cache_create(struct kmem_cache *s, slab_flags_t flags)
-{
-	const struct sy_cache_config creation = {
-		.name = s->name,
-		.size = s->object_size,
-		.align = s->align,
-		.flags = (s->flags = flags, cache_flags_of(s)),
-		/* Called as what it is, see sy__construct in platform.h. */
-		.constructor = (void (*)(void *, size_t))(void *)s->ctor,
-	};
-	const struct request request = { .gfp = GFP_KERNEL, .creation = &creation };
-	struct kmem *kmem = kmem_of(s);
-	struct sy_cache *cache;
-
-	sy__log_creation(&creation, (uintptr_t)s);
-	cache = wait_for(&request);
-	if (!cache)
-		return -ENOMEM;
-	kmem->cache = cache;
-	aim_calls(kmem);
-	s->size = cache->size;
-	s->align = cache->align;
-	return 0;
-}
-
-struct ending {
-	struct kmem *kmem;
-	uint64_t alive; /* objects in use */
-	struct page *kept;
-};
-
-/* Shrinks an unused cache until it has no slabs; these wait for a grace period. */
-static int empty(void *context)
-{
-	struct ending *ending = context;
-	struct sy_cache *cache = ending->kmem->cache;
-	struct sy_cache_counts counts = { 0 };
-	unsigned long flags;
-
-	sy__begin(&flags, SY__GFP_NONE);
-	WRITE_ONCE(sy__everybody_waits, true);
-	sy__keep_begin();
-	cache->policy->counts(cache, &counts);
-	ending->alive = counts.objects_in_use;
-	if (!ending->alive && cache->policy->shrink) {
-		sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
-		cache->policy->shrink(cache);
-	}
-	ending->kept = sy__keep_end();
-	WRITE_ONCE(sy__everybody_waits, false);
-	sy__end(flags);
-	return 0;
-}
-
-static int destroy(void *context)
-{
-	struct ending *ending = context;
-	unsigned long flags;
-
-	sy__begin(&flags, SY__GFP_NONE);
-	WRITE_ONCE(sy__everybody_waits, true);
-	sy__keep_begin();
-	if (sy_cache_destroy(ending->kmem->cache, &ending->alive))
-		sy__log(SY__LOG_DESTROY, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
-	ending->kept = sy__keep_end();
-	WRITE_ONCE(sy__everybody_waits, false);
-	sy__end(flags);
-	return 0;
-}
-
-/* The kernel holds the lock that keeps CPUs from coming and going. */
-int __kmem_cache_shutdown(struct kmem_cache *s)
-{
-	struct ending ending = { .kmem = kmem_of(s) };
-
-	stop_machine_cpuslocked(s->flags & SLAB_TYPESAFE_BY_RCU ? empty : destroy, &ending, NULL);
-	sy__let_go(ending.kept);
-	return ending.alive != 0;
-}
-
-void __kmem_cache_release(struct kmem_cache *s)
-{
-	struct ending ending = { .kmem = kmem_of(s) };
-
-	if (s->flags & SLAB_TYPESAFE_BY_RCU)
-		stop_machine(destroy, &ending, NULL);
-	sy__let_go(ending.kept);
-}
-
-/* Runs as a task of the CPU, hence not in the middle of a quick call. */
-static int shrink_here(void *context)
-{
-	struct kmem *kmem = context;
-	struct page *kept;
-	unsigned long flags;
-
-	sy__begin(&flags, SY__GFP_NONE);
-	sy__keep_begin();
-	sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)kmem, 0, NUMA_NO_NODE);
-	kmem->cache->policy->shrink(kmem->cache);
-	kept = sy__keep_end();
-	sy__end(flags);
-	sy__let_go(kept);
-	return 0;
-}
-
-int __kmem_cache_shrink(struct kmem_cache *s)
-{
-	struct sy_cache *cache = kmem_of(s)->cache;
-	struct sy_cache_counts counts = { 0 };
-	unsigned long flags;
-	unsigned cpu;
-
-	cpus_read_lock();
-	for_each_online_cpu(cpu)
-		if (cache->policy->shrink)
-			smp_call_on_cpu(cpu, shrink_here, kmem_of(s), false);
-	cpus_read_unlock();
-	sy__begin(&flags, SY__GFP_NONE);
-	cache->policy->counts(cache, &counts);
-	sy__end(flags);
-	return counts.slabs != 0;
-}
-
-/* ---- The rest of the interface ---------------------------------------------------------------------------------- */
-
-#ifdef CONFIG_PRINTK
-void __kmem_obj_info(struct kmem_obj_info *info, void *object, struct slab *slab)
-{
-	info->kp_ptr = object;
-	info->kp_slab = slab;
-}
+#if !SY__SINCE_6_12
+EXPORT_SYMBOL(kmalloc_size_roundup); /* since then slab_common.c exports it */
 #endif
 
-void __init kmem_cache_init(void)
-{
-	unsigned long flags;
+/* ---- Beginning -------------------------------------------------------------------------------------------------- */
 
-	sy__begin(&flags, GFP_NOWAIT);
-	general.heap = sy__linux_boot();
-	general.alloc = sy__log_is_on ? logged_kmalloc : general.heap->policy->kmalloc;
-	general.free = sy__log_is_on ? logged_kfree : general.heap->policy->kfree;
-	general.quick_alloc = sy__quick_calls(general.heap->policy) ? general.heap->policy->quick->kmalloc : NULL;
-	general.quick_free = sy__quick_calls(general.heap->policy) ? general.heap->policy->quick->kfree : NULL;
-	general.most = general.heap->policy->serves_classes ? 2 * PAGE_SIZE : SIZE_MAX;
-	general.no_dma = !general.heap->policy->serves_classes || general.heap->sizing.classes != SY_CLASSES_LINUX;
-	sy__end(flags);
-	kmem_cache = &first_cache.common;
-	BUG_ON(__kmem_cache_create(kmem_cache, kmem_cache->flags));
-	slab_state = UP;
+struct sy_cache *sy__create_cache(const struct sy_cache_config *creation)
+{
+	const struct request request = { .gfp = GFP_KERNEL, .creation = creation };
+
+	return wait_for(&request);
 }
 
-void __init kmem_cache_init_late(void)
+void __init sy__general_start(struct sy_heap *heap)
 {
-	slab_state = FULL;
+	general.heap = heap;
+	general.alloc = sy__log_is_on ? logged_kmalloc : heap->policy->kmalloc;
+	general.free = sy__log_is_on ? logged_kfree : heap->policy->kfree;
+	general.quick_alloc = sy__quick_calls(heap->policy) ? heap->policy->quick->kmalloc : NULL;
+	general.quick_free = sy__quick_calls(heap->policy) ? heap->policy->quick->kfree : NULL;
+	general.most = heap->policy->serves_classes ? 2 * PAGE_SIZE : SIZE_MAX;
+	general.no_dma = !heap->policy->serves_classes || heap->sizing.classes != SY_CLASSES_LINUX;
 }
