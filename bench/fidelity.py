@@ -2,12 +2,13 @@
 
     python bench/fidelity.py [--check]
 
-Everything comes from tests/data/linux-6.1-um-ALLOCATOR/WORKLOAD/: a Linux 6.1 traced from its first kmalloc on, with the kernel's own files
+Everything comes from tests/data/linux-VERSION-um-ALLOCATOR/WORKLOAD/: a Linux traced from its first kmalloc on, with the kernel's own files
 just before and after a workload. What is held against what:
 
     totals     pages held at the snapshot, at the peak and at the end by a replay that begins empty, as the trace does (`--start
                empty --cpus 1`), against the recorded allocator's own pages: those runs of pages in the trace in which an object was
                allocated or freed
+    newer      the same for kernels after 6.1
     curves     the same after every EVERY events: bare marks are put into a copy of the trace, which change nothing else
     older      the same with what was there before the trace (`--start recorded`), against `Slab:` of meminfo
     traffic    pages taken and given back between the snapshots, and all of the page allocator's, against vmstat's count
@@ -65,15 +66,17 @@ class Boot:
     allocator: str
     workload: str
     folder: Path
+    version: str = "6.1"
+    own: str = ""  # spec that replays the recorded allocator; empty: its name
 
     @property
     def truth(self) -> Path:
-        return TRUTH / f"linux-6.1-um-{self.allocator}" / self.workload
+        return TRUTH / f"linux-{self.version}-um-{self.allocator}" / self.workload
 
     @cached_property
     def trace(self) -> Path:
         """The capture as a trace, with the kernel's own files at both snapshots."""
-        path = self.folder / f"{self.allocator}-{self.workload}.parquet"
+        path = self.folder / f"{self.version}-{self.allocator}-{self.workload}.parquet"
         taken = [importer.read_snapshot(f"{name}={self.truth}:{suffix}") for name, suffix in ((SNAPSHOT, "before"), ("end", "after"))]
         importer.import_trace(self.truth / "trace.txt.xz", path, taken)
         return path
@@ -81,7 +84,7 @@ class Boot:
     @cached_property
     def marked(self) -> Path:
         """The trace with a mark after every EVERY events."""
-        path = self.folder / f"{self.allocator}-{self.workload}-marked.parquet"
+        path = self.folder / f"{self.version}-{self.allocator}-{self.workload}-marked.parquet"
         mark(self.trace, path)
         return path
 
@@ -95,7 +98,7 @@ class Boot:
     def empty(self) -> dict[str, Any]:
         """The exact measures of the replay that begins empty, at every mark."""
         with Workload(self.marked, Options(cpus=1, start="empty")) as workload:
-            return workload.exact(self.allocator)
+            return workload.exact(self.own or self.allocator)
 
     @cached_property
     def populated(self) -> dict[str, Any]:
@@ -165,15 +168,23 @@ def percent(found: int, wanted: int, whole: int) -> str:
     return f"{100 * (found - wanted) / whole:+.1f}%"
 
 
-def totals(boots: Sequence[Boot]) -> str:
+HELD = [head for where in ("snapshot", "peak", "end") for head in (f"at {where}", "replay", "off by")]
+
+
+def held(boot: Boot) -> list[Cell]:
     """KiB held at the snapshot, the peak and the end; differences as shares of the kernel's peak."""
-    rows = []
-    for boot in boots:
-        real, replay = boot.held()
-        cells = [cell for a, b in zip(real, replay, strict=True) for cell in (a, b, percent(b, a, real[1]))]
-        rows.append([boot.allocator, boot.workload, *cells])
-    heads = [head for where in ("snapshot", "peak", "end") for head in (f"at {where}", "replay", "off by")]
-    return document(["allocator", "workload", *heads], rows)
+    real, replay = boot.held()
+    return [cell for a, b in zip(real, replay, strict=True) for cell in (a, b, percent(b, a, real[1]))]
+
+
+def totals(boots: Sequence[Boot]) -> str:
+    """What the kernels of 6.1 held."""
+    return document(["allocator", "workload", *HELD], ([boot.allocator, boot.workload, *held(boot)] for boot in boots))
+
+
+def newer(boots: Sequence[Boot]) -> str:
+    """What newer kernels held, replayed by their own rules."""
+    return document(["replayed as", *HELD], ([f"`{boot.own}`", *held(boot)] for boot in boots))
 
 
 def deviations(boots: Sequence[Boot]) -> str:
@@ -416,19 +427,28 @@ def boots(folder: Path) -> list[Boot]:
     return [Boot(allocator, workload, folder) for allocator in ALLOCATORS for workload in WORKLOADS]
 
 
-def filled(text: str, made: Sequence[Boot]) -> str:
+def newer_boots(folder: Path) -> list[Boot]:
+    """The recorded kernels after 6.1."""
+    return [
+        Boot("slub", "hackbench", folder, "6.12", "slub:linux=6.12"),
+        Boot("slub_tiny", "hackbench", folder, "6.12", "slub:tiny=on"),
+    ]
+
+
+def filled(text: str, made: Sequence[Boot], made_newer: Sequence[Boot]) -> str:
     """The document with its tables made again."""
     with_slabinfo = [boot for boot in made if boot.allocator in WITH_SLABINFO]
     for name, table in TABLES.items():
         body = f"\n{table(made if name in OF_ALL else with_slabinfo)}\n"
         text = between(text, f"<!-- {name}: made by make fidelity -->", f"<!-- end of {name} -->", body)
-    return text
+    body = f"\n{newer(made_newer)}\n"
+    return between(text, "<!-- newer: made by make fidelity -->", "<!-- end of newer -->", body)
 
 
-def outputs(made: Sequence[Boot]) -> dict[Path, str]:
+def outputs(made: Sequence[Boot], made_newer: Sequence[Boot]) -> dict[Path, str]:
     """Every file that this program writes, with its text."""
     pictures = {PICTURES / f"{boot.allocator}-{boot.workload}.svg": draw(boot.curves()) for boot in made}
-    return {DOCUMENT: filled(DOCUMENT.read_text(), made), **pictures}
+    return {DOCUMENT: filled(DOCUMENT.read_text(), made, made_newer), **pictures}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -436,7 +456,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: fidelity.py [--check]", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="slabyard-") as folder:
-        made = outputs(boots(Path(folder)))
+        made = outputs(boots(Path(folder)), newer_boots(Path(folder)))
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         print(f"{path.relative_to(ROOT)}: {'is not as make fidelity makes it' if arguments else 'written'}")

@@ -210,6 +210,11 @@ static const struct sy_policy *policy_of(const struct sy_heap_config *config)
 	return policy && policy->hardened && config->tunables[policy->harden] ? policy->hardened : policy;
 }
 
+const char *sy__heap_refuses(const struct sy_heap_config *config)
+{
+	return config->policy && config->policy->refuses ? config->policy->refuses(config) : NULL;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
 	const struct sy_policy *policy = policy_of(config);
@@ -217,10 +222,11 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	struct sy_heap draft = { .policy = policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
 	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns,
+	                         .kernel = config->kernel,
 	                         .debug_hooks = config->debug.hooks };
 	struct sy_heap *heap;
 
-	if (!config_fits(config, slots, nodes))
+	if (!config_fits(config, slots, nodes) || sy__heap_refuses(config))
 		return NULL;
 	for (unsigned i = 0; i < slots; i++)
 		draft.slot_node[i] = (uint8_t)(config->slot_nodes ? config->slot_nodes[i] : i * nodes / slots);
@@ -371,6 +377,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 		.constructor = config->constructor,
 		.destructor = config->destructor,
 		.supplier = config->supplier,
+		.sheaf_capacity = config->sheaf_capacity,
 		.users = 1,
 	};
 	copy_name(wanted.name, config->name);
@@ -657,7 +664,7 @@ static const char *check_caches(struct sy_heap *heap)
 
 		if (at->next->prev != at)
 			return "heap: the list of caches is broken";
-		if (cache->heap != heap || (cache->policy != heap->policy && !heap->debug))
+		if (cache->heap != heap || (cache->policy->check != heap->policy->check && !heap->debug))
 			return "heap: a cache of another heap is in its list";
 		if (!cache->users)
 			return "heap: a cache has no user";

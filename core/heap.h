@@ -72,6 +72,7 @@ struct sy_heap {
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
 	bool kfree_frees_all; /* kfree takes objects of caches, too, as Linux's does */
 	bool never_reclaims; /* as the policy's, or by the heap's tunables */
+	struct sy_kernel kernel; /* that the workload comes from */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
@@ -82,6 +83,7 @@ struct sy_heap {
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_time scavenge_due; /* in heaps of threads: time of the next policy->scavenge or reap; anyone's */
+	size_t scavenged_pages; /* pages with memory after the last one; anyone's */
 	struct sy_metadata metadata;
 	sy__lock_t slot_areas_lock;
 	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */
@@ -113,9 +115,13 @@ struct sy_cache {
 	void (*destructor)(void *object, size_t object_size);
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator */
 	bool ending;          /* its last user destroys it, so all its slots are reachable */
+	uint16_t sheaf_capacity; /* as sy_cache_config has it */
 	uint32_t users;       /* creations that share this cache by merging; under sy_heap.lock */
 	struct sy_list link;  /* in sy_heap.caches; under sy_heap.lock */
 };
+
+/* Why the policy refuses a heap, in one line for the user; NULL: it does not. sy_heap_create refuses it likewise. */
+const char *sy__heap_refuses(const struct sy_heap_config *);
 
 /* What sy_heap_tick does when something may be due. */
 void sy__heap_tick(struct sy_heap *);

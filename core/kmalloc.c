@@ -221,7 +221,14 @@ static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 	}
 }
 
-bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64_t classes, uint32_t smallest,
+/* A type without classes of its own. */
+static void share_classes(struct sy__kmalloc *kmalloc, const struct set *set, unsigned type)
+{
+	for (unsigned class = 0; class < set->count; class++)
+		kmalloc->classes[type * set->count + class] = kmalloc->classes[class];
+}
+
+bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64_t classes, unsigned own_types, uint32_t smallest,
                         unsigned cache_flags)
 {
 	const struct set *set;
@@ -230,7 +237,9 @@ bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64
 		heap->sizing.classes = (enum sy_classes)classes;
 	set = &sets[heap->sizing.classes];
 	for (unsigned type = 0; type < set->types; type++)
-		if (!create_type(heap, kmalloc, type, smallest, cache_flags))
+		if (!(own_types >> type & 1))
+			share_classes(kmalloc, set, type);
+		else if (!create_type(heap, kmalloc, type, smallest, cache_flags))
 			return false;
 	fill_tables(kmalloc, set);
 	return true;

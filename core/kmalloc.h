@@ -100,9 +100,12 @@ extern const char *const sy__kmalloc_class_names[];
 	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names, false, \
 		"size classes of general allocation; auto: linux, but fine where slabyard is a program's malloc"
 
+#define SY__KMALLOC_ALL_TYPES ((1u << SY__KMALLOC_TYPES) - 1)
+
 /* Creates the caches of a set of classes from `smallest` bytes on. `classes` is the tunable's value; auto: sy_sizing.classes. Smaller
- * requests go to the smallest class. Linux's classes get cache_flags besides their own. False: no memory; what was created
- * stays in the heap's list. */
-bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, uint32_t smallest, unsigned cache_flags);
+ * requests go to the smallest class. `own_types`: a bit for each type that has classes of its own, the first one always; the others have
+ * the first one's. Linux's classes get cache_flags besides their own. False: no memory; what was created stays in the heap's list. */
+bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, unsigned own_types, uint32_t smallest,
+                        unsigned cache_flags);
 
 #endif

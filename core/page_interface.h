@@ -44,6 +44,11 @@ void sy__pages_detach(struct sy_pages *, struct sy_heap *);
  * levels 1 to 3 may be held. True: another call soon may return more. */
 bool sy__pages_decay(struct sy_pages *);
 
+/* Outside of calls: the program has got so many pages from the system elsewhere, so free ones go back if there are many beside what
+ * is held. And how many pages have memory. */
+void sy__pages_make_up(struct sy_pages *, size_t count);
+size_t sy__pages_backed(const struct sy_pages *);
+
 /* Gives the memory of an unused page inside a slab back to its source, while the page stays the slab's; false: that is impossible.
  * And takes such a page into use again, with undefined contents. An emptied page may also be given back with its block. Locks of
  * levels 1 to 3 may be held. */

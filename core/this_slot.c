@@ -10,7 +10,8 @@
  * request by the policy's function with slots, and end the call.
  *
  * Time. The library runs no thread in the background. So slow calls do what is due by time: ends of grace periods, visits of
- * idle slots, decay of free memory. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
+ * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter: what threads keep that
+ * have nothing to do serves others then. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
  * seldom make slow calls counts fast ones as well, and makes one slow when a look is due (sy__tick_is_due). Visits go
  * over all slots and claim them first; SLACK bounds how often.
  *
@@ -28,6 +29,9 @@
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SCAVENGE_PERIOD SY__SECOND
+#define FEW_SLOTS 2u /* the shared one and a thread's: whoever is alone gives up what it retains before the heap grows */
+#define GROWN_SHARE 4u
+#define GROWN_LEAST (((size_t)16 << 20) / SY_PAGE_SIZE)
 #define RUN_CACHE_PERIOD (SY__SECOND / 10)
 #define WATCH_CALLS 8u /* from one look at the clock to the next during fast decay */
 
@@ -51,14 +55,27 @@ static bool is_due(struct sy_time *due, uint64_t now, uint64_t period)
 	return true;
 }
 
+/* Whether the heap has grown much since it was scavenged, while other threads may retain what it needs. Relaxed: a figure. */
+static bool has_grown(const struct sy_heap *heap)
+{
+	size_t before = __atomic_load_n(&heap->scavenged_pages, __ATOMIC_RELAXED);
+
+	return sy__slots_high() > FEW_SLOTS && sy__pages_backed(heap->pages) > before + before / GROWN_SHARE + GROWN_LEAST;
+}
+
 /* Policies give up what slots retain without need. Those that give memory back only on request (Bonwick 1994, section 3.4) are
  * asked to. */
 static void scavenge_in_time(struct sy_heap *heap, uint64_t now)
 {
 	sy__giver giver = heap->policy->scavenge ? heap->policy->scavenge : heap->policy->reap;
 
-	if (giver && is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD))
+	if (is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD))
+		sy__signals_learn();
+	else if (!has_grown(heap))
+		return;
+	if (giver)
 		sy__heap_give(heap, giver);
+	__atomic_store_n(&heap->scavenged_pages, sy__pages_backed(heap->pages), __ATOMIC_RELAXED);
 }
 
 /* Does not ask run_cache_filled, which may miss runs (backend/run_cache.c). */

@@ -421,6 +421,12 @@ uint16_t cache_of_run(const struct resolution *result, uint32_t number)
 	return history->class != NONE ? result->caches.classes[history->class].cache : NO_CACHE;
 }
 
+/* In pages older than the trace a run is one page, and what was last freed in it may be of another slab than what lay there before. */
+static bool is_of_stride(const struct cache *cache, const struct class *class)
+{
+	return !cache->allocated || cache->allocated == class->allocated;
+}
+
 static void settle_cache_allocs(struct resolution *result)
 {
 	struct caches *caches = &result->caches;
@@ -435,7 +441,7 @@ static void settle_cache_allocs(struct resolution *result)
 			uint16_t by_run = cache_of_run(result, alloc->history);
 			if (alloc->name != NO_TEXT)
 				alloc->cache = cache_named(caches, alloc->name);
-			else if (by_run != NO_CACHE)
+			else if (by_run != NO_CACHE && is_of_stride(&caches->list[by_run], class))
 				alloc->cache = by_run;
 		}
 		cache_holds(&caches->list[alloc->cache], class);

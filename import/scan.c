@@ -46,6 +46,7 @@ enum field {
 	HAS_ORDER = 1u << 3,
 	IS_WRONG = 1u << 4,
 	IS_HIDDEN = 1u << 5,
+	HAS_ACCOUNTED = 1u << 6,
 };
 
 struct fields {
@@ -77,6 +78,12 @@ static void migrate_field(struct word value, struct record *record, struct field
 		fields->has |= IS_WRONG;
 }
 
+static void accounted_field(struct word value, struct record *record, struct fields *fields)
+{
+	record->accounted = is_true(value);
+	fields->has |= HAS_ACCOUNTED;
+}
+
 /* One key=value. Keys are told apart by length first, which leaves one or two candidates. */
 static void take_field(struct scan *scan, struct record *record, struct fields *fields, struct word key, struct word value)
 {
@@ -106,7 +113,7 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 		else if (WORD_IS(key, "gfp_flags"))
 			fields->gfp = value;
 		else if (WORD_IS(key, "accounted"))
-			record->accounted = is_true(value);
+			accounted_field(value, record, fields);
 		break;
 	case 11:
 		if (WORD_IS(key, "bytes_alloc"))
@@ -277,9 +284,13 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->allocated = (uint32_t)fields->alloc;
 	record->call_site = call_site_of(scan, fields);
 	record->name = name_text(scan, fields->name);
-	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-	if (alloc)
-		record->accounted |= take_flags(scan, record, fields->gfp).accounted;
+	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. Where they do, the flags only ask for it: a kernel
+	 * without memory cgroups charges nothing. */
+	if (alloc) {
+		struct flags flags = take_flags(scan, record, fields->gfp);
+		if (!(fields->has & HAS_ACCOUNTED))
+			record->accounted = flags.accounted;
+	}
 	if (record->address > LAST_POINTER_OF_NOTHING)
 		stack_wait(scan, record);
 	else if (alloc)

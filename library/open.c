@@ -186,6 +186,9 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	config.threads = true;
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;
+	wrong = sy__heap_refuses(&config);
+	if (wrong)
+		return refuse(error, wrong);
 	heap = open_where_it_fits(&config, options, &had_pages);
 	if (heap) {
 		heap->wait_ns = options->wait_ns;

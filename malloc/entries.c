@@ -107,10 +107,21 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 	return object ? object : no_memory();
 }
 
+/* What the heap has got from the system since the last look, the mapping cache gives back: a program that goes on to other sizes needs
+ * one or the other. Relaxed, as figures order nothing. */
+static void make_up(struct sy_heap *heap)
+{
+	static size_t seen;
+	size_t pages = sy__pages_backed(heap->pages), before = __atomic_exchange_n(&seen, pages, __ATOMIC_RELAXED);
+
+	if (pages > before)
+		sy__mapping_cache_make_up((pages - before) << SY_PAGE_SHIFT);
+}
+
 /* sy_heap.on_tick: called by the heap's slow calls now and then. */
 static void passes(struct sy_heap *heap)
 {
-	(void)heap;
+	make_up(heap);
 	sy__mapping_cache_age();
 	sy__sample_notice();
 }

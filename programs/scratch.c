@@ -35,7 +35,7 @@
 #define MAX_TIME ((uint64_t)1 << 62) /* nanoseconds: 146 years */
 
 #define KNOWN_FLAGS ((SY_NO_RECLAIM << 1) - 1u)
-#define KNOWN_CACHE_FLAGS ((uint32_t)SY_CACHE_KMALLOC - 1u) /* all but the heap's own mark */
+#define KNOWN_CACHE_FLAGS ((uint32_t)(2 * SY_CACHE_LINK_INSIDE - 1) & ~(uint32_t)SY_CACHE_KMALLOC) /* all but the heap's own mark */
 
 /* What each kind of event uses, hence which of its fields are checked. */
 enum field {

@@ -16,7 +16,7 @@
 #include "fault.h"
 
 #define SCRATCH_MAGIC "SLABYARD"
-#define SCRATCH_VERSION 1u
+#define SCRATCH_VERSION 2u
 #define SCRATCH_ALIGN 64u
 #define NO_HANDLE UINT32_MAX /* of an older object: never freed in the trace */
 #define VACATED (UINT32_MAX - 1) /* of an older object: freed once all older objects are there, for the hole that it leaves */
@@ -63,7 +63,8 @@ struct scratch_cache {
 	char name[SY_NAME_BYTES];
 	uint32_t object_size, align; /* bytes; align 0: the default */
 	uint32_t flags;              /* enum sy_cache_flags */
-	uint32_t constructor;        /* 0 or 1 */
+	uint16_t constructor;        /* 0 or 1 */
+	uint16_t sheaf_capacity;     /* as struct sy_cache_config has it */
 };
 
 struct scratch_zone {
@@ -90,6 +91,7 @@ struct scratch_run {
 	uint32_t call_sites, snapshots; /* every call site, every number of a snapshot is less */
 	uint64_t span_ns;               /* length of the trace; its last event may be later by a rounding error */
 	uint64_t grace_ns;              /* length of an RCU grace period */
+	uint16_t kernel, merges;        /* struct sy_kernel: its version; 0 or 1 */
 };
 
 _Static_assert(sizeof(struct scratch_header) == 16, "header");
@@ -99,7 +101,7 @@ _Static_assert(sizeof(struct scratch_cache) == 64, "cache");
 _Static_assert(sizeof(struct scratch_zone) == 72, "zone");
 _Static_assert(sizeof(struct scratch_free_blocks) == 392, "free blocks");
 _Static_assert(sizeof(struct scratch_older) == 16, "older object");
-_Static_assert(sizeof(struct scratch_run) == 40, "run");
+_Static_assert(sizeof(struct scratch_run) == 48, "run");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the scratch file is read in place, and is little endian");
 
 /* A validated scratch file. Nothing in these arrays needs another check. */

@@ -264,6 +264,7 @@ static bool create_heap(struct driver *driver, const struct driver_options *opti
 	struct sy_heap_config config = spec_heap_config(driver->spec, run->cpus, run->nodes);
 
 	config.grace_ns = run->grace_ns;
+	config.kernel = (struct sy_kernel){ run->kernel, run->merges };
 	driver->heap = sy_heap_create(driver->pages, &config);
 	if (!driver->heap)
 		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
@@ -283,7 +284,7 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 		uint64_t i = scratch_cache_at(scratch, turn);
 		const struct scratch_cache *from = &scratch->caches[i];
 		struct sy_cache_config config = { .name = from->name, .size = from->object_size, .align = from->align,
-			                          .flags = from->flags,
+			                          .flags = from->flags, .sheaf_capacity = from->sheaf_capacity,
 			                          .constructor = from->constructor ? replay_constructor : NULL };
 
 		driver->caches[i] = sy_cache_create(driver->heap, &config);

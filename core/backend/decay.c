@@ -24,6 +24,10 @@
  * scattered pages keep many of them. Fast decay is a bet; a program that refaults after it MOST_LOST_BETS times gets no more.
  * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/this_slot.c).
  *
+ * Making up. Where the program gets fresh memory from the system elsewhere, as mappings of its own, twice as many free pages go at
+ * once, whatever their age: a program that goes on to other sizes needs one or the other. FAST_LEAST_PAGES and 1/KEPT_SHARE of what is
+ * held stay.
+ *
  * Limits. A visit returns at most PAGES_AT_ONCE pages, so that no caller waits for long. Blocks below LARGE_ORDER go last, at
  * most SMALL_BATCHES batches in a visit, as each costs a system call for little memory. But they do go: where the survivors
  * are scattered there are no others.
@@ -47,6 +51,7 @@
 #define FAST_SEARCHES 8u /* in decay_ns / FAST */
 #define MOST_LOST_BETS 2u
 #define RECHECK 16u
+#define KEPT_SHARE 4u /* of what is held: so much more stays when the program grows elsewhere */
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
 #define BLOCKS 32u /* off their lists at once */
@@ -161,7 +166,7 @@ static void lower_minima(struct sy_pages *pages, size_t given)
 	sy__unlock(&pages->account_lock);
 }
 
-static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wanted)
+static size_t give(struct sy_pages *pages, struct wanted wanted)
 {
 	size_t given = 0;
 
@@ -171,10 +176,17 @@ static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wa
 		given += zone;
 		wanted.pages -= zone;
 	}
-	if (!given)
-		return 0;
-	lower_minima(pages, given);
-	sy__decay_of(pages)->given = now;
+	if (given)
+		lower_minima(pages, given);
+	return given;
+}
+
+static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wanted)
+{
+	size_t given = give(pages, wanted);
+
+	if (given)
+		sy__decay_of(pages)->given = now;
 	return given;
 }
 
@@ -388,6 +400,26 @@ bool sy__pages_decay(struct sy_pages *pages)
 	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
 	sy__unlock(&sy__decay_of(pages)->lock);
 	return recheck;
+}
+
+void sy__pages_make_up(struct sy_pages *pages, size_t count)
+{
+	size_t spare = less(sy__free_and_backed(pages), FAST_LEAST_PAGES + sy__read(&pages->held_pages) / KEPT_SHARE);
+	const struct wanted wanted = { SY_MAX_ORDER, LARGE_ORDER, UINT64_MAX, 2 * count < spare ? 2 * count : spare, UINT_MAX };
+	unsigned slot;
+
+	if (!pages->decay_ns || !wanted.pages || !sy__call_enter(&slot))
+		return;
+	if (sy__lock_try(&sy__decay_of(pages)->lock)) {
+		give(pages, wanted);
+		sy__unlock(&sy__decay_of(pages)->lock);
+	}
+	sy__call_leave();
+}
+
+size_t sy__pages_backed(const struct sy_pages *pages)
+{
+	return sy__read(&pages->committed_pages);
 }
 
 /* Whoever returns memory holds the lock while free blocks are off their lists. */

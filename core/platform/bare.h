@@ -155,6 +155,10 @@ static inline void sy__claim_leave(void)
 	sy__call_leave();
 }
 
+static inline void sy__signals_learn(void)
+{
+}
+
 static inline bool sy__slots_claim_try(void)
 {
 	return true;

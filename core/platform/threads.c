@@ -44,12 +44,19 @@
  * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
  * lets others run in between. Those far back in the queue sleep (sy__queue_lock), and threads that begin don't join a long one.
  * sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
- * outside before, and no thread inside a call waits for either. But a thread may be stopped inside a call by a signal's handler, as
- * in programs that stop all their threads to collect garbage. So sy__claim_enter_soon gives up after a while, and no claim waits for
+ * outside before, and no thread inside a call waits for either. sy__claim_enter_soon gives up after a while, and no claim waits for
  * a fast call for ever: it leaves out that slot. sy__slots_claim_try may come with any lock held, from deep in a call that
  * ran out of memory. It only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If all
  * threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter with
  * each failed claim, and is of full length now and then.
+ *
+ * Signals. A signal's handler may hold its thread for long, as in programs that stop all their threads to collect garbage. With one
+ * of our locks, or with a fork waiting for the end of its call, such a thread would stop others. So where there are other threads, a
+ * slow call lets no signal in. All calls of a thread without a slot are slow ones; it lets none in from its first lock on (sy__lock).
+ * Nor does a claimer, as claimed threads wait for it. Fast calls have no locks, but in policies that try for one
+ * (sy__call_begin_locked). Signals for what a thread itself has done wrong always come in. This takes two system calls, so it is done
+ * only where the program handles a signal by which threads may stop each other: the kernel is asked when there is a second thread, and
+ * each second.
  *
  * Which slot. The lowest free one, so that few are in use. But of the first SY_WARM_SLOTS slots, in which policies leave things for
  * the next owner, a thread gets the one whose last owner had its thread-local storage at the same address. A C library gives the
@@ -107,8 +114,7 @@ static struct table {
 	struct sy__queue lock;
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
 	bool fences;       /* this process may fence its threads */
-	bool holds_signals; /* ... of the claimer; signals: its mask before */
-	uint64_t signals;
+	bool handlers;     /* the program handles signals */
 	unsigned unasked; /* a slot whose owner was alone when it came; 0: none */
 	bool overflown; /* the other shared slots are in use; as `full` */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
@@ -166,19 +172,81 @@ static bool fence_all(void)
 
 /* ---- Signals ------------------------------------------------------------------------------------------------------ */
 
-/* A claimer that a signal's handler stops would stop all others. So signals wait for the end of claims that wait for nobody long.
- * With the table's lock held, which guards the mask of before. */
-static void hold_signals(void)
+static uint64_t signal_bit(int number)
 {
-	static const uint64_t all = UINT64_MAX;
-
-	table.holds_signals =
-	        sy__system(SYS_rt_sigprocmask, SIG_BLOCK, sy__system_word(&all), sy__system_word(&table.signals), sizeof(all)) == 0;
+	return (uint64_t)1 << (number - 1);
 }
 
-static void let_signals_in(const uint64_t *before)
+/* All but those that a thread brings upon itself. */
+static uint64_t usual_signals(void)
 {
-	sy__system(SYS_rt_sigprocmask, SIG_SETMASK, sy__system_word(before), 0, sizeof(*before));
+	return ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP) |
+	         signal_bit(SIGSYS) | signal_bit(SIGABRT));
+}
+
+/* By which users, terminals and children tell a process something: no threads stop each other by these. */
+static uint64_t tidings(void)
+{
+	return signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGTERM) | signal_bit(SIGPIPE) | signal_bit(SIGCHLD) |
+	       signal_bit(SIGTSTP) | signal_bit(SIGCONT) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGWINCH);
+}
+
+/* Whether the program has a handler that might keep a thread. Signals between 31 and SIGRTMIN are the C library's. */
+static bool handles(int number)
+{
+	struct {
+		void (*handler)(int);
+		unsigned long rest[20]; /* of the kernel's structure */
+	} action = { .handler = SIG_DFL };
+
+	return usual_signals() & ~tidings() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
+	       sy__system(SYS_rt_sigaction, number, 0, sy__system_word(&action), sizeof(uint64_t)) == 0 && action.handler != SIG_DFL &&
+	       action.handler != SIG_IGN;
+}
+
+/* Relaxed, as what is true of some moment is enough. */
+void sy__signals_learn(void)
+{
+	int number = 1;
+
+	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) <= (sy__self.slot != NO_SLOT) || sy__system_is_shut_in())
+		return;
+	while (number <= 64 && !handles(number))
+		number++;
+	__atomic_store_n(&table.handlers, number <= 64, __ATOMIC_RELAXED);
+}
+
+/* Whether a handler may keep others waiting. Relaxed: a thread that this one has not heard of yet waits for nothing of it. */
+static bool may_keep_others(const struct sy__thread *self)
+{
+	return __atomic_load_n(&table.handlers, __ATOMIC_RELAXED) &&
+	       __atomic_load_n(&table.owned, __ATOMIC_RELAXED) > (self->slot != NO_SLOT) && !sy__system_is_shut_in();
+}
+
+/* Lets no signal in until let_signals_in. */
+static void hold_signals(struct sy__thread *self)
+{
+	const uint64_t held = usual_signals();
+
+	self->holds_at_lock = false;
+	if (!self->holds_signals && may_keep_others(self))
+		self->holds_signals = sy__system(SYS_rt_sigprocmask, SIG_BLOCK, sy__system_word(&held), sy__system_word(&self->signals),
+		                                 sizeof(held)) == 0;
+}
+
+/* What comes in at once finds that nothing is held, and the mask used already. */
+static void let_signals_in(struct sy__thread *self)
+{
+	if (!self->holds_signals)
+		return;
+	self->holds_signals = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	sy__system(SYS_rt_sigprocmask, SIG_SETMASK, sy__system_word(&self->signals), 0, sizeof(self->signals));
+}
+
+void sy__signals_hold(void)
+{
+	hold_signals(&sy__self);
 }
 
 /* ---- A slot of one's own ----------------------------------------------------------------------------------------- */
@@ -232,11 +300,13 @@ static void set_free(unsigned slot)
 
 static void detach(struct sy__thread *self)
 {
+	hold_signals(self);
 	sy__queue_lock(&table.lock);
 	set_free(self->slot);
 	self->slot = NO_SLOT;
 	show(self, SY__DUMMY_OFFSET);
 	sy__queue_unlock(&table.lock);
+	let_signals_in(self);
 }
 
 void sy__on_slot_end(void (*function)(unsigned slot))
@@ -358,7 +428,8 @@ static unsigned free_slot(const struct sy__thread *self)
 	return slot;
 }
 
-/* NO_SLOT: none is free, or hundreds of threads begin at once. Their queue would take a second, so each goes without for a call. */
+/* NO_SLOT: none is free, or hundreds of threads begin at once. Their queue would take a second, so each goes without for a call. With
+ * signals held. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
 	unsigned slot;
@@ -384,7 +455,11 @@ static void attach(struct sy__thread *self)
 	sy__call_end();
 	if (self->ending || self->claims || __atomic_load_n(&table.full, __ATOMIC_RELAXED) || !awake())
 		return;
+	if (__atomic_load_n(&table.owned, __ATOMIC_RELAXED) == 1) /* this is the second thread */
+		sy__signals_learn();
+	hold_signals(self);
 	self->slot = take_free_slot(self);
+	let_signals_in(self);
 	if (self->slot != NO_SLOT && pthread_setspecific(at_end, self)) {
 		self->ending = true;
 		detach(self);
@@ -404,6 +479,7 @@ static bool in_call(const struct sy__thread *self)
 static void begin_after_claim(struct sy__thread *self)
 {
 	sy__call_end();
+	hold_signals(self);
 	sy__queue_lock(&table.lock);
 	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
 	sy__queue_unlock(&table.lock);
@@ -425,36 +501,40 @@ static unsigned shared_slots(void)
 	return __atomic_load_n(&table.overflown, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
 }
 
-/* The index of a shared slot that was free, or else of the one where this thread waits; *locked: whether it is locked. Threads that
- * run at once are few, so most find a free one at once. */
-static unsigned choose_shared(const struct sy__thread *self, bool *locked)
+/* Takes a shared slot that is free. Threads that run at once are few, so most find one at once. */
+static bool try_shared(struct sy__thread *self)
 {
 	unsigned count = shared_slots(), first = (unsigned)((uintptr_t)self >> 12) % count;
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned index = (first + i) % count;
 
-		*locked = sy__lock_try(&shared_locks[index]);
-		if (*locked)
-			return index;
+		if (!sy__lock_try(&shared_locks[index]))
+			continue;
+		self->slot = shared_slot(index);
+		return true;
 	}
-	return first;
+	return false;
 }
 
 /* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
- * not take it again and again: a thread that meets a claim waits with table.lock held, and so only for calls, which end. A
- * forking thread has both locks already. */
+ * not take them again and again: a thread that meets a claim looks again with table.lock held. A forking thread has all of these
+ * locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
-	bool locked = self->claims;
-	unsigned index = locked ? 0 : choose_shared(self, &locked);
+	unsigned looks = 0;
 
-	if (!locked && !sy__lock_unless(&shared_locks[index], &table.slots[shared_slot(index)].claimed)) {
+	if (self->claims)
+		self->slot = SHARED;
+	while (self->slot == NO_SLOT && !try_shared(self)) {
+		looks = sy__look_again(looks);
+		if (!__atomic_load_n(&table.slots[SHARED].claimed, __ATOMIC_RELAXED))
+			continue;
+		hold_signals(self);
 		sy__queue_lock(&table.lock);
-		sy__lock(&shared_locks[index]);
+		try_shared(self);
 		sy__queue_unlock(&table.lock);
 	}
-	self->slot = shared_slot(index);
 }
 
 static SY__COLD void leave_shared(struct sy__thread *self)
@@ -474,12 +554,15 @@ bool sy__call_enter(unsigned *slot)
 		return false;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		attach(self);
+	if (sy__likely(self->slot != NO_SLOT) && !self->claims) /* a forking thread lets them in later */
+		hold_signals(self);
 	if (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
 		begin_after_claim(self);
 	show(self, SY__DUMMY_OFFSET);
 	self->calls++;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		take_shared(self);
+	self->holds_at_lock = !self->holds_signals && !self->claims && may_keep_others(self);
 	*slot = self->slot;
 	return true;
 }
@@ -495,6 +578,9 @@ void sy__call_leave(void)
 	if (sy__unlikely(!change(self, INSIDE, OUTSIDE)))
 		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
 	sy__call_end();
+	self->holds_at_lock = false;
+	if (sy__likely(!self->claims))
+		let_signals_in(self);
 }
 
 unsigned sy__calls(void)
@@ -663,9 +749,9 @@ bool sy__slots_claim_try(void)
 	if (self->claims || !in_call(self))
 		return false;
 	get_fence();
+	hold_signals(self);
 	if (!sy__queue_try(&table.lock))
 		return false;
-	hold_signals();
 	for (unsigned index = 0; index < shared_slots(); index++)
 		if (self->slot != shared_slot(index) && sy__lock_try(&shared_locks[index]))
 			say_shared_claimed(index, true);
@@ -676,10 +762,6 @@ bool sy__slots_claim_try(void)
 
 void sy__slots_release(void)
 {
-	const uint64_t signals = table.signals;
-	const bool held = table.holds_signals;
-
-	table.holds_signals = false;
 	release_all(&sy__self);
 	for (unsigned index = 0; index < shared_slots(); index++)
 		if (table.slots[shared_slot(index)].claimed) {
@@ -687,8 +769,6 @@ void sy__slots_release(void)
 			sy__unlock(&shared_locks[index]);
 		}
 	sy__queue_unlock(&table.lock);
-	if (held)
-		let_signals_in(&signals);
 }
 
 /* Nobody can own or claim the slot meanwhile, as both need the table's lock. Its last owner's writes are visible, as it gave the
@@ -697,7 +777,10 @@ bool sy__slot_claim(unsigned slot)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (self->claims || !in_call(self) || !sy__queue_try(&table.lock))
+	if (self->claims || !in_call(self))
+		return false;
+	hold_signals(self);
+	if (!sy__queue_try(&table.lock))
 		return false;
 	self->claims = slot > SHARED && slot <= SHARED + table.owned && is_free(slot);
 	if (self->claims)
@@ -730,18 +813,23 @@ static bool claim_shared(unsigned patience)
 	return true;
 }
 
-/* Claims all slots, for a thread outside of calls. A thread may have been stopped in the middle of a call, by a signal. In a fast call
- * it has no lock, so its slot is left out after a while. False: it is in a slow one, and nothing is claimed. */
+static void release_outside(struct sy__thread *self)
+{
+	sy__slots_release();
+	let_signals_in(self);
+}
+
+/* Claims all slots, for a thread outside of calls, which lets no signal in until release_outside. A thread may have been stopped in
+ * the middle of a fast call, by a signal; its slot is left out after a while. False: one is in a slow call, and nothing is claimed. */
 static bool claim_outside(struct sy__thread *self, unsigned patience)
 {
 	if (self->slot == NO_SLOT)
 		attach(self);
 	get_fence();
+	hold_signals(self);
 	sy__queue_lock(&table.lock);
-	if (patience != FOREVER)
-		hold_signals();
 	if (!claim_shared(patience) || !stop_all_slow_calls(self, patience)) {
-		sy__slots_release();
+		release_outside(self);
 		return false;
 	}
 	claim_stopped(self, SOON);
@@ -779,7 +867,7 @@ void sy__claim_leave(void)
 		show_own(self, self->slot);
 	__atomic_store_n(&self->state, OUTSIDE, __ATOMIC_RELEASE);
 	sy__call_end();
-	sy__slots_release();
+	release_outside(self);
 }
 
 unsigned sy__slots_high(void)
@@ -841,7 +929,7 @@ static void after_fork_parent(void)
 	if (!self->forking)
 		return;
 	self->forking = false;
-	sy__slots_release();
+	release_outside(self);
 	if (unlock_streams)
 		unlock_streams();
 }
@@ -863,7 +951,7 @@ static void after_fork_child(void)
 	self->forking = false;
 	table.fences = false;
 	sy__queue_forget(&table.lock);
-	sy__slots_release();
+	release_outside(self);
 	if (reset_streams_lock)
 		reset_streams_lock();
 }

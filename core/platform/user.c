@@ -140,21 +140,6 @@ SY__COLD void sy__lock_wait(sy__lock_t *lock)
 	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
 }
 
-bool sy__lock_unless(sy__lock_t *lock, const bool *so)
-{
-	unsigned looks = 0;
-
-	if (sy__lock_try(lock))
-		return true;
-	lock_waits++;
-	do {
-		if (__atomic_load_n(so, __ATOMIC_RELAXED))
-			return false;
-		looks = sy__look_again(looks);
-	} while (!sy__lock_try(lock));
-	return true;
-}
-
 /* Seeing one's ticket served acquires what the last owner released; drawing a ticket orders nothing. Waiters far from the front
  * sleep longer: if hundreds looked again and again, those ahead of them would each wait for a processor. */
 void sy__queue_lock(struct sy__queue *queue)

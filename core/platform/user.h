@@ -48,6 +48,9 @@ struct __attribute__((aligned(64))) sy__thread {
 	bool claims;    /* has claimed the slots of others */
 	bool ending;    /* the thread ends, and has given its slot back for good */
 	bool forking;   /* between the halves of a fork */
+	bool holds_at_lock; /* in a slow call that has taken no lock yet */
+	bool holds_signals; /* lets no signal in; and the mask before */
+	uint64_t signals;
 };
 
 extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -161,10 +164,13 @@ static inline const void *sy__caller(void)
 
 void sy__lock_wait(sy__lock_t *lock);
 
-uint64_t sy__random(void);
+/* Looks whether the program handles signals. */
+void sy__signals_learn(void);
 
-/* Acquires the lock; false: it is taken and *so is true. */
-bool sy__lock_unless(sy__lock_t *lock, const bool *so);
+/* From the first lock of a slow call until its end: no signal comes in, whose handler might keep the thread, and so the lock. */
+void sy__signals_hold(void);
+
+uint64_t sy__random(void);
 
 /* A ticket lock: threads get it in the order of asking, so that one thread cannot take it again and again while others wait. */
 struct sy__queue {
@@ -202,6 +208,8 @@ bool sy__source_reserve_at(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)
 {
+	if (sy__unlikely(sy__self.holds_at_lock))
+		sy__signals_hold();
 	if (sy__unlikely(__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE)))
 		sy__lock_wait(lock);
 }

@@ -280,7 +280,7 @@ static void *walk(const struct sy__node_cache *cache, struct sy_page *page, void
 	*last = NULL;
 	for (*count = 0; sy__node_in_slab(cache, page, at) && *count < sy__node_objects(page); at = sy__node_peek(cache, at), ++*count)
 		*last = at;
-	return at;
+	return at == SY__LIST_END && !SY__IS_HARDENED ? NULL : at;
 }
 
 uint32_t sy__node_length(const struct sy__node_cache *cache, struct sy_page *page, void *list)
@@ -346,7 +346,8 @@ static SY__COLD void tell_astray(const struct sy__node_cache *cache, struct sy_p
 		sy__bug(heap, SY_BUG_WRITE_AFTER_FREE, last);
 }
 
-bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, void **last)
+bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, const void *end,
+                            void **last)
 {
 	const char *start = sy__page_address(cache->cache.heap, page);
 	size_t bytes = SY_PAGE_SIZE << sy__page_order(page);
@@ -360,7 +361,7 @@ bool sy__node_list_is_sound(const struct sy__node_cache *cache, struct sy_page *
 		at = sy__node_peek(cache, at);
 	}
 	*last = count > looks ? NULL : before;
-	if (sy__likely(i == looks && (count > looks ? sy__node_is_start(cache, (size_t)((char *)at - start), bytes) : !at)))
+	if (sy__likely(i == looks && (count > looks ? sy__node_is_start(cache, (size_t)((char *)at - start), bytes) : !at || at == end)))
 		return true;
 	if (at && (at == mark || (i == looks && count == looks)))
 		tell_longer(cache, page, list, count, at);

@@ -108,6 +108,9 @@ static inline uint64_t sy__word_take(uint64_t word)
 	return (sy__word_taken(sy__word_objects(word)) & ~SY__WORD_FROZEN) | (word & SY__WORD_FROZEN);
 }
 
+/* Behind the last object of a list, where a policy tells its lists apart by that; else it is NULL. */
+#define SY__LIST_END ((void *)1)
+
 /* ---- Slabs, nodes, caches ----------------------------------------------------------------------------------------------- */
 
 /* What the slot that owns a slab keeps in it (yard/owned.c); the owner's own. */
@@ -308,10 +311,11 @@ uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, 
 /* Whether an object is among the first so many of a list of objects of one slab, as far as that is sound. */
 bool sy__node_is_among(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *object);
 
-/* Whether a list of objects of one slab has so many, all where objects of the slab start; *last is the last one then. If not, the
- * program has freed what it must not, or has written into a free object, and is told so. Of a long list only the first eight are
- * looked at, and *last is NULL: a look at all would wait for the line of each, one after the other, before the first is handed out. */
-bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, void **last);
+/* Whether a list of objects of one slab has so many, all where objects of the slab start, and then `end` or NULL; *last is the last one
+ * then. If not, the program has freed what it must not, or has written into a free object, and is told so. Of a long list only the first
+ * eight are looked at, and *last is NULL: a look at all would wait for the line of each, one after the other, before the first is
+ * handed out. */
+bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *end, void **last);
 
 /* Counts slots' slabs by `slot`, which gets each reachable one; and a slab with so many free objects. */
 void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,

@@ -63,7 +63,9 @@ enum sy_cache_flags {
 	SY_CACHE_DMA32 = 1u << 5,           /* SLAB_CACHE_DMA32 */
 	SY_CACHE_NO_MERGE = 1u << 6,        /* never shared with another cache */
 	SY_CACHE_KMALLOC = 1u << 7,         /* a size class, made by the heap itself */
-	SY_CACHE_KFREE = 1u << 8,           /* kfree may free its objects, too, as in Linux since 6.4; where all caches share their
+	SY_CACHE_LINK_INSIDE = 1u << 8,     /* with the grace period: a free object may hold a pointer all the same, as readers know where (since
+	                                     * Linux 6.11: kmem_cache_args.use_freeptr_offset) */
+	SY_CACHE_KFREE = 1u << 9,           /* kfree may free its objects, too, as in Linux since 6.4; where all caches share their
 	                                     * pages, it then does not know the cache, whose count of objects keeps them */
 };
 
@@ -321,6 +323,12 @@ struct sy_sizing {
 	                  * go straight to pages */
 };
 
+/* The kernel that a workload comes from, where its version or build makes a difference to a policy. All zero: nothing is known. */
+struct sy_kernel {
+	uint16_t version;    /* of Linux: 256 times the major number, and the minor one */
+	bool merges_classes; /* its caches share slabs with kmalloc's: since 6.2, where copies to user space are not checked */
+};
+
 struct sy_heap_config {
 	const struct sy_policy *policy;
 	bool threads;              /* for calls without slots (sy_alloc, sy_malloc, …) from any thread; `slots` is not used */
@@ -332,6 +340,7 @@ struct sy_heap_config {
 	struct sy_sizing sizing;   /* how kmalloc rounds */
 	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: until the next tick */
 	struct sy_debug_config debug;
+	struct sy_kernel kernel;
 };
 
 /* Fills a configuration with the policy's defaults, one slot, one node. */
@@ -429,7 +438,10 @@ struct sy_cache_config {
 	uint32_t debug;      /* enum sy_debug: checks of this cache, besides those that the heap has */
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator. A supplier outlives the cache. Its objects are freed by
 	                                          * sy_cache_free only. */
+	uint16_t sheaf_capacity; /* objects that a sheaf should hold at least, where the policy has sheaves (Linux since 6.18:
+	                          * kmem_cache_args.sheaf_capacity); 0: the policy decides; or SY_NO_SHEAVES */
 };
+#define SY_NO_SHEAVES UINT16_MAX /* the cache has none, as those that Linux boots with */
 
 struct sy_cache_counts {
 	uint64_t slabs, partial_slabs, full_slabs, empty_slabs; /* partial, full and empty add up to slabs */

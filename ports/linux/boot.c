@@ -178,6 +178,8 @@ struct sy_heap *__init sy__linux_boot(void)
 	config.slot_nodes = slot_nodes;
 	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
 	sy__linux_debug(&config.debug);
+	if (sy__heap_refuses(&config))
+		panic("slabyard=%s: %s\n", spec, sy__heap_refuses(&config));
 	sy__linux_pages_init();
 	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
 	if (!sy__linux_heap)

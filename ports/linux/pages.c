@@ -269,6 +269,11 @@ bool sy__pages_decay(struct sy_pages *pages)
 	return false;
 }
 
+size_t sy__pages_backed(const struct sy_pages *pages)
+{
+	return 0;
+}
+
 bool sy__page_empty(struct sy_heap *heap, struct sy_page *page)
 {
 	return false;

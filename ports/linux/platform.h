@@ -168,6 +168,10 @@ static inline void sy__claim_leave(void)
 #define sy__construct(constructor, object, bytes) (((void (*)(void *))(void *)(constructor))(object), (void)(bytes))
 
 /* Others' slots are reached by the adapter, before the call. */
+static inline void sy__signals_learn(void)
+{
+}
+
 static inline bool sy__slots_claim_try(void)
 {
 	return false;

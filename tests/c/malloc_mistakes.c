@@ -195,7 +195,7 @@ static const struct mistake {
 	/*                                                 yard    slub    slab    slqb    bonwick slob    bsd44   svr4    sunos4 */
 	{ "free twice",                                   "D       D       D       D       D       D       D       D       D", frees_twice },
 	{ "free twice, another object between",           "D       D       D       D       D       D       D       D       D", frees_another_between },
-	{ "free twice, by two threads",                   "D       -       -       W       D       D       D       D       D", frees_in_two_threads },
+	{ "free twice, by two threads",                   "D       D       -       W       D       D       D       D       D", frees_in_two_threads },
 	{ "realloc of a freed object",                    "d       D       D       D       D       D       D       D       D", resizes_freed },
 	{ "free twice, 200 kB",                           "D       D       D       D       D       D       D       D       D", frees_large_twice },
 	{ "free twice, 8 MB",                             "D       D       D       D       D       D       D       D       D", frees_mapping_twice },
@@ -208,8 +208,8 @@ static const struct mistake {
 	{ "free of a wild address",                       "F       F       F       F       F       F       F       F       F", frees_wild },
 	{ "free of an address without memory",            "F       F       F       F       F       F       F       F       F", frees_unmapped },
 	{ "free of an address not used yet",              "F       F       F       F       F       F       F       F       F", frees_never_used },
-	{ "pointer written into a freed object",          "d       -       -       -       -       -       W       W       W", writes_link },
-	{ "freed object overwritten",                     "-       -       -       -       -       -       W       W       W", writes_freed },
+	{ "pointer written into a freed object",          "d       -       -       W       -       -       W       W       W", writes_link },
+	{ "freed object overwritten",                     "-       -       -       W       -       -       W       W       W", writes_freed },
 	{ "write past the end into free neighbours",      "-       -       -       -       -       W       W       W       W", writes_into_free_neighbours },
 };
 

@@ -1,13 +1,17 @@
-/* A thread is held in a signal's handler, maybe in the middle of malloc. The first one allocates and frees, or trims ("trim"). */
+/* A thread is held in a signal's handler, maybe in the middle of malloc. The first one allocates and frees, trims ("trim"), or forks
+ * ("fork"). */
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OBJECTS 3000u
+#define ROUNDS 400u
+#define SLOW_ROUNDS 30u /* each may wait some hundredths of a second for the thread */
 
 static sem_t held, go;
 
@@ -47,8 +51,26 @@ static void allocate(size_t more)
 	free(malloc(3000000));
 }
 
+static void do_what(const char *what, unsigned round)
+{
+	pid_t child;
+
+	if (!strcmp(what, "trim")) {
+		malloc_trim(0);
+	} else if (!strcmp(what, "fork")) {
+		child = fork();
+		if (!child)
+			_exit(0);
+		waitpid(child, NULL, 0);
+	} else {
+		allocate(round + 1);
+	}
+}
+
 int main(int count, char **words)
 {
+	const char *what = count > 1 ? words[1] : "malloc";
+	const unsigned rounds = strcmp(what, "malloc") ? SLOW_ROUNDS : ROUNDS;
 	pthread_t thread;
 
 	sem_init(&held, 0, 0);
@@ -56,14 +78,11 @@ int main(int count, char **words)
 	signal(SIGUSR1, hold);
 	pthread_create(&thread, NULL, work, NULL);
 	usleep(10000);
-	for (unsigned round = 0; round < 50; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		pthread_kill(thread, SIGUSR1);
 		while (sem_wait(&held))
 			;
-		if (count > 1 && !strcmp(words[1], "trim"))
-			malloc_trim(0);
-		else
-			allocate(round + 1);
+		do_what(what, round);
 		sem_post(&go);
 		usleep(300);
 	}

@@ -16,9 +16,10 @@ static verdict check_counts(struct machine *machine, const struct model_cache *c
 {
 	struct sy_cache_counts counts;
 	unsigned creations;
+	uint64_t live = model_shared_live(machine, cache->cache, &creations);
 
 	sy_cache_count(cache->cache, &counts);
-	if (counts.objects_in_use != model_shared_live(machine, cache->cache, &creations))
+	if (counts.objects_in_use < live || (counts.objects_in_use > live && !(cache->cache->flags & SY_CACHE_KMALLOC)))
 		return "a cache's objects in use are not those that the client holds";
 	if (counts.partial_slabs + counts.full_slabs + counts.empty_slabs != counts.slabs)
 		return "a cache's partial, full and empty slabs don't add up to its slabs";

@@ -23,7 +23,8 @@
  *   destroying   a cache is refused while it has objects, with their true number
  *   counts       objects in use are those that the client holds; slabs are partial, full or empty
  *   giving back  after all is freed, time has passed and the heap has shrunk, no slab is left, unless the policy never
- *                reclaims; after the heap is destroyed, with objects in it or without, every page is free
+ *                reclaims, but those that hold what the heap itself uses; after the heap is destroyed, with objects in it or without,
+ *                every page is free
  *   heaps        are destroyed and made again, over and over, beside others that notice nothing
  *   invariants   sy_heap_check and sy_pages_check find nothing
  *   determinism  the same program places every object at the same offsets from the start of memory (result.hash)

@@ -403,7 +403,7 @@ verdict model_destroy(struct machine *machine, uint32_t index)
 	struct model_cache *cache = &machine->caches[index];
 	unsigned creations;
 	uint64_t live = model_shared_live(machine, cache->cache, &creations), alive = 0;
-	bool alone = creations == 1;
+	bool alone = creations == 1 && !(cache->cache->flags & SY_CACHE_KMALLOC); /* a class of kmalloc is the heap's, too */
 
 	if (!alone && cache->live)
 		return NULL; /* whoever leaves a shared cache has freed its objects: nobody could tell whose they are */
@@ -519,6 +519,22 @@ verdict model_tick(struct machine *machine, uint64_t nanoseconds)
 
 /* ---- The end -------------------------------------------------------------------------------------------------- */
 
+/* Whether each slab that a heap has holds an object that the heap itself uses; that of a policy which uses none has no slab. */
+static bool has_own_objects_only(struct sy_heap *heap)
+{
+	uint64_t pages = 0;
+
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		struct sy_cache_counts counts;
+
+		sy_cache_count(sy__entry(at, struct sy_cache, link), &counts);
+		if (counts.slabs && (counts.empty_slabs || !counts.objects_cached))
+			return false;
+		pages += counts.pages;
+	}
+	return pages == heap->counters.slab_pages;
+}
+
 /* Frees everything, in an order that is neither that of allocation nor its reverse, and destroys the caches. */
 static verdict empty_heaps(struct machine *machine)
 {
@@ -539,7 +555,7 @@ static verdict empty_heaps(struct machine *machine)
 			continue;
 		sy_heap_shrink(heap);
 		model_tick(machine, (uint64_t)machine->config->grace_ns + 1);
-		if ((heap->counters.slab_pages && !heap->never_reclaims) || heap->counters.large_pages)
+		if ((heap->counters.slab_pages && !heap->never_reclaims && !has_own_objects_only(heap)) || heap->counters.large_pages)
 			wrong = "slabs are left after everything was freed and the heap has shrunk";
 	}
 	for (uint32_t i = 0; i < machine->cache_count && !wrong; i++)

@@ -163,6 +163,18 @@ bytes_alloc=192 gfp_flags=GFP_KERNEL|GFP_REPEAT|0x8000000 node=-1
 """
 
 
+def test_caches_that_share_slabs_with_kmalloc(tmp_path: Path) -> None:
+    """A kernel that does not check copies to user space names them by the class: nothing else is known of them, and others merge too."""
+    metadata = imported(TRUTH / "linux-6.12-um-slub" / "hackbench" / "trace.txt.xz", tmp_path / "t.parquet")
+    by_name = {cache.name: cache for cache in metadata.caches}
+    dentries, names = by_name["kmalloc-rcl-192"], by_name["kmalloc-4k"]
+    assert dentries.reclaimable and dentries.object_size == 192 and not dentries.no_merge and not dentries.constructor
+    assert not names.no_merge and not names.hwcache_align and names.object_size == 4096
+    assert not by_name["mm_struct"].no_merge and by_name["skbuff_head_cache"].no_merge
+    assert not any(row["accounted"] for row in rows(tmp_path / "t.parquet"))  # though some ask for it: it has no memory cgroups
+    assert any("ACCOUNT" in row["gfp_flags"] for row in rows(tmp_path / "t.parquet"))
+
+
 def test_text_of_old_kernels(tmp_path: Path) -> None:
     """As Linux 2.6.39 to 3.2 print it: names without underscores, padded NULLs, addresses for call sites."""
     (tmp_path / "old.txt").write_text(OLD)

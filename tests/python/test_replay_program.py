@@ -71,9 +71,9 @@ class Scratch:
                 events[at][name] = value
         run = np.zeros(1, RUN)
         handles = max([64, *(event["handle"] + 1 for event in self.events if event["kind"] in (KMALLOC, CACHE_ALLOC))])
-        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS)
+        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS, 0, 0)
         sections = [
-            (b"events", events), (b"caches", np.array(self.caches, CACHE)), (b"zones", np.array(self.zones, ZONE)),
+            (b"events", events), (b"caches", np.array([(*one, 0) for one in self.caches], CACHE)), (b"zones", np.array(self.zones, ZONE)),
             (b"freeblk", np.array(self.free_blocks, FREE_BLOCKS)), (b"older", np.array(self.older, OLDER)), (b"run", run),
         ]  # fmt: skip
         table, body = b"", b""
@@ -81,7 +81,7 @@ class Scratch:
             body += b"\0" * (-len(body) % 64)
             table += np.array([(name, 256 + len(body), len(array), array.dtype.itemsize, 0)], "S8,<u8,<u8,<u4,<u4").tobytes()
             body += array.tobytes()
-        head = b"SLABYARD" + np.array([1, len(sections)], "<u4").tobytes() + table
+        head = b"SLABYARD" + np.array([2, len(sections)], "<u4").tobytes() + table
         path.write_bytes(head.ljust(256, b"\0") + body)
         return path
 

@@ -29,7 +29,7 @@ def sections(path: Path) -> dict[str, np.ndarray]:
     data = path.read_bytes()
     assert data[:8] == b"SLABYARD"
     version, count = np.frombuffer(data, "<u4", 2, 8)
-    assert version == 1
+    assert version == 2
     found = {}
     for entry in np.frombuffer(data, HEADER, count, 16):
         dtype = DTYPES[entry["name"]]
@@ -41,6 +41,19 @@ def sections(path: Path) -> dict[str, np.ndarray]:
 def prepared(path: Path, **options: object) -> dict[str, np.ndarray]:
     with Workload(path, Options(**options)) as workload:  # type: ignore[arg-type]
         return sections(workload.scratch)
+
+
+def test_what_newer_kernels_have_of_a_cache() -> None:
+    """Sheaves, of those that ask or may not; and a free pointer inside, where the recorded kernel had no room for it behind the object."""
+    records = scratch.cache_records(
+        [
+            trace.Cache("vm_area_struct", 192, typesafe_by_rcu=True, slab_size=192),
+            trace.Cache("anon_vma", 96, typesafe_by_rcu=True, slab_size=104),
+            trace.Cache("kmem_cache", 232, slab_size=256),
+        ]
+    )
+    assert records["sheaf_capacity"].tolist() == [32, 0, scratch.NO_SHEAVES]
+    assert [bool(flags & scratch.LINK_INSIDE) for flags in records["flags"].tolist()] == [True, False, False]
 
 
 def test_every_kind_of_row(tmp_path: Path) -> None:
@@ -239,7 +252,7 @@ def test_arrays_of_a_slab_kernel_begin_filled(tmp_path: Path) -> None:
 def test_caches_that_slabinfo_alone_knows_are_described_as_others_are(tmp_path: Path) -> None:
     said = {"object_size": "584", "align": "64", "ctor": "init_once", "destroy_by_rcu": "1", "hwcache_align": "1", "reclaim_account": "1"}
     caches = prepared(snapshot_trace(tmp_path / "t.parquet", attributes={"unseen": said}))["caches"]
-    assert caches[1].tolist() == (b"unseen", 584, 64, 1 | 2 | 4, 1)
+    assert caches[1].tolist() == (b"unseen", 584, 64, 1 | 2 | 4, 1, 0)
     caches = prepared(snapshot_trace(tmp_path / "odd.parquet", attributes={"unseen": {**said, "align": "24"}}))["caches"]
     assert caches["align"][1] == 0, "no power of two: the default"
 

@@ -395,5 +395,5 @@ void sy__slab_give_state(struct sy__slab_cache *slab)
 /* Colours make the alignment of a cache that of its slabs' starts: it must suffice. */
 struct sy_cache *sy__slab_merge(struct sy_heap *heap, const struct sy_cache *wanted)
 {
-	return heap->tunables[SLAB_MERGE] ? sy__merge_find(heap, wanted, wanted->align) : NULL;
+	return heap->tunables[SLAB_MERGE] ? sy__merge_find(heap, wanted, (struct sy__merge_rules){ .least_align = wanted->align }) : NULL;
 }

@@ -420,7 +420,7 @@ static bool slab_heap_init(struct sy_heap *heap)
 		heap->kfree_this_slot = sy__this_slot_kfree;
 		heap->free_this_slot = sy__this_slot_free;
 	}
-	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], 32, SY_CACHE_HWCACHE_ALIGN);
+	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], SY__KMALLOC_ALL_TYPES, 32, SY_CACHE_HWCACHE_ALIGN);
 }
 
 static size_t slab_usable_size(struct sy_heap *heap, const void *object)

@@ -76,6 +76,8 @@ static bool lay_out(struct sy__slqb_cache *slqb)
 	slqb->order = (uint8_t)geometry.order;
 	slqb->objects = (uint16_t)geometry.objects;
 	slqb->divider = sy__divider(cache->size);
+	slqb->memory = sy__pages_base(cache->heap)->memory;
+	slqb->memory_bytes = (size_t)sy__pages_base(cache->heap)->page_count << SY_PAGE_SHIFT;
 	if (cache->heap->tunables[SLQB_COLOUR]) {
 		slqb->colour_step = cache->align > SY_CACHE_LINE ? cache->align : SY_CACHE_LINE;
 		slqb->colour_range = geometry.wasted;

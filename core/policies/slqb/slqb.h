@@ -74,6 +74,8 @@ struct sy__slqb_cache {
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
 	uint64_t divider; /* of the size, see sy__divider */
+	const char *memory; /* of the page allocator, when the cache was made; */
+	size_t memory_bytes;
 	bool rlist_mixed; /* an rlist may hold objects of several owners */
 	uint32_t hiwater, flushbatch, freebatch, remote_free_check; /* thresholds: objects */
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
@@ -151,6 +153,12 @@ static inline struct sy__slqb_slot *sy__slqb_slot(struct sy__slqb_cache *cache, 
 static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *object)
 {
 	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* Whether a freelist leads to an object, and not to its end, or where a program has had it lead by writing into a free object. */
+static inline bool sy__slqb_leads_on(const struct sy__slqb_cache *cache, const void *object)
+{
+	return (uintptr_t)object - (uintptr_t)cache->memory < cache->memory_bytes;
 }
 
 /* slabs.c: the first object of a list, or what follows one of its objects, is none, or the list has another length than counted. Nothing

@@ -31,7 +31,12 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 
 void sy__slub_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 {
+	const struct sy__slub_cache *slub = sy__slub_cache(cache);
+	uint64_t held = slub->own_objects + (slub->sheaves ? sy__slub_sheaves_objects(slub) : 0);
+
 	sy__node_counts(sy__node_cache(cache), counts, count_slot);
+	counts->objects_in_use -= held;
+	counts->objects_cached += held;
 }
 
 /* ---- Checking ------------------------------------------------------------------------------------------------- */
@@ -89,7 +94,8 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 
 static const char *check_slots(struct sy__node_cache *cache)
 {
-	const char *wrong = NULL;
+	const struct sy__slub_cache *slub = sy__slub_cache(&cache->cache);
+	const char *wrong = slub->sheaves ? sy__slub_sheaves_check(slub) : NULL;
 
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
 		wrong = check_slot(sy__slub_cache(&cache->cache), sy__slub_slot(sy__slub_cache(&cache->cache), slot));

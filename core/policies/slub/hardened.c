@@ -6,6 +6,7 @@
 
 #include "slub.c"
 
+#include "bulk.c"
 #include "check.c"
 #include "slabs.c"
 #include "walk.c"

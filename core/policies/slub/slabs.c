@@ -72,9 +72,11 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 /* Stops after most + 1 objects: if a program freed an object twice the chain is a circle, and the count wrong in any case. */
 static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
-	struct sy__slub_chain chain = { objects, objects, objects != NULL };
+	struct sy__slub_chain chain = { objects, objects, 1 };
 
-	for (void *at = objects; at && chain.count <= most && (at = sy__node_next(&cache->base, at)); chain.count++)
+	if (sy__slub_is_end(objects))
+		return (struct sy__slub_chain){ 0 };
+	for (void *at = objects; chain.count <= most && !sy__slub_is_end(at = sy__node_next(&cache->base, at)); chain.count++)
 		chain.last = at;
 	return chain;
 }
@@ -179,6 +181,8 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	for (void *object; (object = sy__node_dismiss(base, &own->quarantine));)
 		free_slow(cache, slot, object);
 #endif
+	if (cache->sheaves)
+		sy__slub_sheaves_drain(cache, slot);
 	if (!own->slab && !own->partial)
 		return 0;
 	sy__local_begin(slot);
@@ -234,8 +238,11 @@ static void sort_partial(struct sy__node *node)
 uint64_t sy__slub_shrink(struct sy_cache *cache)
 {
 	struct sy__node_cache *base = sy__node_cache(cache);
-	uint64_t pages = sy__node_shrink(base, drain_slot);
+	uint64_t pages;
 
+	if (sy__slub_cache(cache)->sheaves)
+		sy__slub_sheaves_shrink(sy__slub_cache(cache));
+	pages = sy__node_shrink(base, drain_slot);
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
 		sort_partial(&base->nodes[node]);
 	return pages;
@@ -251,6 +258,10 @@ uint64_t sy__slub_scavenge(struct sy_cache *cache)
 /* Slabs with objects in use are left to sy_heap_destroy. */
 void sy__slub_cache_fini(struct sy_cache *cache)
 {
+	if (cache->flags & SY_CACHE_KMALLOC)
+		sy__slub_heap(cache->heap)->classes_end = true;
+	if (sy__slub_cache(cache)->sheaves)
+		sy__slub_sheaves_fini(sy__slub_cache(cache));
 	sy__slub_shrink(cache);
 	sy__node_cache_fini(sy__node_cache(cache));
 }

@@ -26,6 +26,9 @@
  * page allocator. Taking a slab from a node also moves others to the slot's partial list, until that has gained more than half
  * its limit.
  *
+ * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL, but for long ones that they took from a word. So a slot whose
+ * list leads to the former has an object that somebody else has freed again.
+ *
  * Names of Linux, and ours:
  *
  *   kmem_cache_cpu (cpu_slab), its freelist and slab    sy__slub_slot, freelist and slab
@@ -63,7 +66,8 @@
  * only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab counts the objects on
  * its slot's freelist as in use; every free object is in its slab, at a multiple of the size, once.
  *
- * More files: slabs.c (the life of a slab), geometry.c (layout, orders, merging), check.c, walk.c; and ../node.c, which yard shares.
+ * More files: slabs.c (the life of a slab), geometry.c (layout, orders, merging), version.c (what depends on Linux's version), bulk.c
+ * (slots without slabs), sheaves.c (arrays of objects above the slabs), check.c, walk.c; and ../node.c, which yard shares.
  */
 #include "slub.h"
 
@@ -83,12 +87,18 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 {
 	void *next;
 
-	if (sy__unlikely(!own->freelist))
+	if (sy__unlikely(sy__slub_is_end(own->freelist)))
 		return false;
 	*object = own->freelist;
 	next = sy__link_take(&cache->base, *object, cache->base.offset);
 	own->freelist = sy__link_is_wrong(next) ? sy__node_damaged(&cache->base, *object) : next;
 	return !sy__link_is_wrong(next);
+}
+
+/* What comes behind an object that is pushed onto the list of a slab's word. */
+static inline void *behind(uint64_t word, void *object)
+{
+	return sy__word_full(word) ? SY__SLUB_END : sy__word_first(word, object);
 }
 
 /* As far as the slab's word tells. */
@@ -106,7 +116,7 @@ static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *hea
 	do {
 		if (sy__unlikely(!sy__word_stays(old, 1) || is_free_already(old, object)))
 			return false;
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__word_push(old, object, 1))));
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_frees);
 	return true;
@@ -191,7 +201,7 @@ static inline bool is_start(const struct sy__slub_cache *cache, const struct sy_
 
 static inline bool is_second(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const void *object)
 {
-	return own->freelist && sy__node_next(&cache->base, own->freelist) == object;
+	return !sy__slub_is_end(own->freelist) && sy__node_next(&cache->base, own->freelist) == object;
 }
 
 #include "../size_entries_this_slot.h"
@@ -199,14 +209,19 @@ static inline bool is_second(const struct sy__slub_cache *cache, const struct sy
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
 /* The list of a slab's word that was taken; or NULL, if the program has damaged it: its objects are lost. */
-static void *taken(const struct sy__slub_cache *cache, struct sy_page *page, uint64_t word)
+static void *taken(const struct sy__slub_cache *cache, struct sy__slub_slot *own, uint64_t word)
 {
-	void *list = sy__word_first(word, sy__page_address(cache->base.cache.heap, page)), *last;
+	void *list = sy__word_first(word, own->start), *last;
 
 	/* Hardened, each object is looked at when it is handed out. */
-	if (SY__IS_HARDENED)
+	if (SY__IS_HARDENED || !list)
 		return list;
-	return sy__node_list_is_sound(&cache->base, page, list, sy__word_objects(word) - sy__word_in_use(word), &last) ? list : NULL;
+	if (!sy__node_list_is_sound(&cache->base, own->slab, list, sy__word_objects(word) - sy__word_in_use(word), SY__SLUB_END, &last))
+		return NULL;
+	own->ends_marked = !last;
+	if (last)
+		sy__node_link(&cache->base, last, NULL);
+	return list;
 }
 
 /* Takes over the freelist of the slot's active slab. If that is empty the slab is full, and belongs to nobody from now on. */
@@ -220,7 +235,19 @@ static void *take_rest(const struct sy__slub_cache *cache, struct sy__slub_slot 
 		if (sy__word_full(old))
 			new &= ~SY__WORD_FROZEN;
 	} while (!sy__swap64(&slab->word, &old, new));
-	return taken(cache, own->slab, old);
+	return taken(cache, own, old);
+}
+
+/* The slot's freelist led to the end of a list in a slab's word. Somebody else has freed an object that was on it already, which is
+ * the last one on that list now. Nothing of either is handed out again. */
+static SY__COLD void tell_second_free(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	void *last;
+
+	sy__node_sound_length(&cache->base, own->slab, sy__node_freelist(&cache->base, own->slab), &last);
+	sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, last);
+	take_rest(cache, own);
+	own->freelist = NULL;
 }
 
 /* Allocates from the slot's active and partial slabs. In its local section. */
@@ -243,7 +270,9 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 			sy__slub_deactivate(cache, slot, own);
 			continue;
 		}
-		if (!own->freelist)
+		if (sy__unlikely(own->freelist == SY__SLUB_END && own->freelist && !own->ends_marked))
+			tell_second_free(cache, own);
+		if (sy__slub_is_end(own->freelist))
 			own->freelist = take_rest(cache, own);
 		if (pop(cache, own, &object))
 			return object;
@@ -269,7 +298,7 @@ static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	own->freelist = taken(cache, page, old);
+	own->freelist = taken(cache, own, old);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
@@ -365,6 +394,16 @@ static bool node_exists(const struct sy__slub_cache *cache, int node)
 	return node >= 0 && (unsigned)node < cache->base.cache.heap->nodes;
 }
 
+void *sy__slub_alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	void *object;
+
+	if (cache->by_node)
+		return sy__slub_take(cache, slot, flags, node, &object, 1) ? object : NULL;
+	object = alloc_of_slabs(cache, slot, node);
+	return object ? object : alloc_from_pages(cache, slot, flags, node);
+}
+
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
@@ -375,9 +414,7 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned s
 			return NULL;
 		node = SY_ANY_NODE;
 	}
-	object = alloc_of_slabs(cache, slot, node);
-	if (!object)
-		object = alloc_from_pages(cache, slot, flags, node);
+	object = sy__slub_alloc_of_slabs(cache, slot, flags, node);
 	return object ? handed_out(cache, flags, object) : NULL;
 }
 
@@ -417,7 +454,7 @@ static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_p
 			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = moves(old, new) && sy__node_place(&cache->base, node, page, !sy__word_full(old), new, false);
@@ -428,25 +465,18 @@ static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_p
 		sy__slub_keep(cache, slot, page);
 }
 
-static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
+/* Frees into a slab that is not the slot's active one. */
+static void free_into(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	struct sy_heap *heap = cache->base.cache.heap;
-	struct sy_page *page = sy__node_head(&cache->base, object);
 	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
 
-	sy__count_slow(heap, &heap->counters.slow_frees);
-	if (sy__unlikely(!sy__node_is_object(&cache->base, page, object))) {
-		sy__bug_free(heap, object);
-		return;
-	}
-	sy__slub_slot(cache, slot)->pushes = true;
 	do {
 		if (sy__unlikely(is_free_already(old, object) || sy__slub_slot(cache, slot)->freelist == object)) {
-			sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+			sy__bug(cache->base.cache.heap, SY_BUG_DOUBLE_FREE, object);
 			return;
 		}
-		sy__node_link(&cache->base, object, sy__word_first(old, object));
+		sy__node_link(&cache->base, object, behind(old, object));
 		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {
 			free_moving(cache, slot, page, object);
@@ -457,12 +487,38 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 		sy__slub_keep(cache, slot, page);
 }
 
+void sy__slub_free_to_slab(struct sy__slub_cache *cache, unsigned slot, void *object)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	if (!sy__slub_is_active(own, object) || !push_active(cache, own, object))
+		free_into(cache, slot, sy__node_head(&cache->base, object), object);
+}
+
+static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
+{
+	struct sy_heap *heap = cache->base.cache.heap;
+	struct sy_page *page = sy__node_head(&cache->base, object);
+
+	sy__count_slow(heap, &heap->counters.slow_frees);
+	if (sy__unlikely(!sy__node_is_object(&cache->base, page, object))) {
+		sy__bug_free(heap, object);
+		return;
+	}
+	sy__slub_slot(cache, slot)->pushes = true;
+	free_into(cache, slot, page, object);
+}
+
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
 	heap->never_reclaims = sy__keeps_apart(heap);
-	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0);
+	sy__slub_heap(heap)->rules = sy__slub_rules_by(heap->tunables, heap->kernel);
+	sy__slub_sheaves_policy(heap);
+	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES],
+	                          sy__slub_kmalloc_types(sy__slub_rules(heap)), 0, 0) &&
+	       (SY__IS_HARDENED || sy__slub_classes_begin(heap));
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
@@ -478,16 +534,24 @@ static const char *const harden[] = SY__HARDEN_WORDS;
 static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, false, "order of the smallest slabs (pages: 2^order)" },
 	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL, false,
-	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3" },
+	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, tiny 1" },
 	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
-	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
+	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, tiny 0" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 	[SLUB_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
+	[SLUB_LINUX] = { "linux", SY_TUNABLE_AUTO, SLUB_6_1, SLUB_VERSIONS - 1, sy__slub_version_names, false,
+	                 "whose rules hold; auto: the workload's kernel's, where that is known, else 6.1" },
+	[SLUB_TINY] = { "tiny", 0, 0, 1, off_on, false, "SLUB_TINY, for small systems: slots keep nothing, slabs are small" },
+	[SLUB_USERCOPY] = { "usercopy", SY_TUNABLE_AUTO, 0, 1, off_on, false,
+	                    "the kernel checks copies to user space; if not, caches may share kmalloc's slabs since 6.2; auto: on, tiny off" },
+	[SLUB_SHEAF_CAPACITY] = { "sheaf_capacity", SY_TUNABLE_AUTO, 0, SY__SLUB_MOST_IN_SHEAF, NULL, false,
+	                          "objects in a sheaf, of those caches that the version gives sheaves; 0: none; auto: the version's" },
+	[SLUB_BARN_FULL] = { "barn_full", 10, 0, 65535, NULL, false, "full sheaves that a node keeps at most" },
 };
 
 static const struct sy_preset presets[] = {
@@ -499,7 +563,7 @@ extern const struct sy_policy sy__slub, sy__hardened_slub;
 
 const struct sy_policy sy__slub = {
 	.name = "slub",
-	.summary = "Linux 6.1: each CPU has a slab, each slab a list of its free objects",
+	.summary = "Linux: each CPU has a slab, each slab a list of its free objects",
 	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.4; "
 	         "Linux 6.1 mm/slub.c",
 	.tunables = tunables,
@@ -527,6 +591,7 @@ const struct sy_policy sy__slub = {
 	.usable_size = slub_usable_size,
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
+	.refuses = sy__slub_refuses,
 	.grace_passed = sy__node_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,

@@ -21,6 +21,8 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct sy_cache *cache = &view->cache->cache;
 
 	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	if (sy__slub_cache(&view->cache->cache)->sheaves)
+		sy__slub_sheaves_mark(walk, sy__slub_cache(&view->cache->cache));
 	for (unsigned slot = 0; slot < cache->heap->slots; slot++) {
 		const struct sy__slub_slot *own = sy__slub_slot(sy__slub_cache(&view->cache->cache), slot);
 

@@ -121,5 +121,5 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 
 struct sy_cache *sy__yard_merge(struct sy_heap *heap, const struct sy_cache *wanted)
 {
-	return heap->tunables[YARD_MERGE] && !sy__keeps_apart(heap) ? sy__merge_find(heap, wanted, 1) : NULL;
+	return heap->tunables[YARD_MERGE] && !sy__keeps_apart(heap) ? sy__merge_find(heap, wanted, (struct sy__merge_rules){ 0 }) : NULL;
 }

@@ -196,7 +196,7 @@ bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own
 	void *last = NULL;
 
 	/* Hardened, each object is looked at when it is handed out. */
-	if (!SY__IS_HARDENED && sy__unlikely(!sy__node_list_is_sound(&cache->base, own->slab, list, count, &last)))
+	if (!SY__IS_HARDENED && sy__unlikely(!sy__node_list_is_sound(&cache->base, own->slab, list, count, NULL, &last)))
 		return false;
 	own->freelist = list;
 	own->bottom = (uint32_t)(uintptr_t)last;

@@ -14,8 +14,8 @@
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
- * else has freed. Each second all slots do that, those of idle threads too (sy__yard_scavenge), by whichever thread makes the next
- * slow call.
+ * else has freed. Each second all slots do that, and when the heap has grown by a quarter (core/this_slot.c), those of idle threads
+ * too (sy__yard_scavenge), by whichever thread makes the next slow call. These also give up active slabs of which nothing is in use.
  */
 #include "../../this_slot.h"
 #include "yard.h"
@@ -210,6 +210,25 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	return pages;
 }
 
+/* The active slab, if nothing of it is in use, and the slot has been idle since it was last scavenged, as far as its freelist tells. An
+ * idle slot's is looked through once. */
+static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
+{
+	uint32_t first = (uint32_t)(uintptr_t)own->freelist, free;
+
+	if (!own->slab || own->seen == (first | 1))
+		return 0;
+	if (own->seen != first) {
+		own->seen = first;
+		return 0;
+	}
+	own->seen |= 1;
+	free = own->uncarved + sy__yard_slab(own->slab)->local_objects;
+	for (void *at = own->freelist; at && free < sy__node_objects(own->slab); at = sy__node_next(&cache->base, at))
+		free++;
+	return free == sy__yard_in_use_now(sy__yard_slab(own->slab)) ? sy__yard_deactivate(cache, slot, own) : 0;
+}
+
 SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
@@ -231,7 +250,7 @@ uint64_t sy__yard_scavenge(struct sy_cache *cache)
 		sy__retained_reset(cache->heap, slot);
 		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
 			own->spare = own->missed = 0;
-		pages += give_idle(yard, slot, LOOKS_A_SECOND);
+		pages += give_idle(yard, slot, LOOKS_A_SECOND) + give_active(yard, slot, own);
 	}
 #ifdef SY_HARDENED
 	pages += sy__node_empty_retired(&yard->base);

@@ -266,7 +266,7 @@ static bool yard_heap_init(struct sy_heap *heap)
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
 	heap->never_reclaims = sy__keeps_apart(heap);
-	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], 0, 0) &&
+	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], SY__KMALLOC_ALL_TYPES, 0, 0) &&
 	       (!heap->threads || sy__yard_this_slot_init(yard));
 }
 

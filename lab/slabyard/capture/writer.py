@@ -264,6 +264,7 @@ def _caches(header: dict[str, Any], taken: Sequence[Snapshot]) -> list[Cache]:
         call_sites[cache].append(header["call_sites"][site])
     names = _names(header["caches"], call_sites, taken)
     caches = []
+    copies_checked = not any(kernel.KMALLOC.match(one["name"]) for one in header["caches"])
     invented: dict[int, int] = {}
     for number, one in enumerate(header["caches"]):
         name = one["name"] or names.get(number)
@@ -275,7 +276,7 @@ def _caches(header: dict[str, Any], taken: Sequence[Snapshot]) -> list[Cache]:
             cache.describe(attributes[name])
         else:
             shows = header["shared_pages"] or (one["alignment"] and one["size"] % one["alignment"])
-            linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
+            linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0, copies_checked)
         caches.append(cache)
     return caches
 

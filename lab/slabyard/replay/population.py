@@ -11,7 +11,9 @@ Objects. slabinfo counts a cache's active objects at the snapshot. From these:
 that the trace frees before the snapshot (objects of a cache that the trace cannot name are live in the most populous caches of their
 size), and `cached` are free objects that the kernel counts as active: under SLUB those of
 per-CPU slabs, taken to be half empty; under SLAB half of each CPU's array cache and the whole shared array; under SLUB with sheaves
-half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none.
+half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none; nor more than leave the room
+in the slabs that the trace proves to have been free (olderfree.py). Sheaves are no client's objects, so those that every CPU has are taken
+off their class.
 
 The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
 shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
@@ -35,6 +37,7 @@ Everything else that is not free is older environment.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -48,6 +51,8 @@ from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, F
 MAX_ORDER = ORDERS - 1
 MAX_ORDER_PAGES = 1 << MAX_ORDER
 DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machine
+PLAIN_CLASS = re.compile(r"kmalloc-\d+k?$")
+SHEAF_HEADER, WORD = 32, 8  # bytes
 LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
@@ -134,6 +139,7 @@ def _populations(
     class_active: Counter[int] = Counter()
     for line in lines:
         class_active[snapshots.class_of(line.name)] += line.active_objects
+    sheaves = _sheaves(lines, attributes, cpus)
     unnamed = _live_without_name(traffic.live_caches, caches, {line.name for line in lines})
     kinds = []
     for line in sorted(lines, key=lambda line: -line.active_objects):
@@ -141,25 +147,28 @@ def _populations(
         size_class = snapshots.class_of(line.name)
         cached = _cached(line, attributes.get(line.name, {}), cpus)
         base = line.active_objects - cached
+        number = numbers.get(line.name)
+        if number is not None and number < len(traffic.live_caches):
+            base += freed[number] - int(traffic.live_caches[number])
         slabs = {
             "partial_slabs": _partial_slabs(line, attributes.get(line.name, {})), "slab_objects": line.objects_per_slab,
             "per_slab": per_slab, "slab_pages": line.pages_per_slab,
         }  # fmt: skip
         if size_class:
+            base -= sheaves[line.name]
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
-            room = _room(line, base + cached, opens)
+            room = max(0, _room(line, base + cached, opens) - sheaves[line.name])
             flags = _kmalloc_flags(line.name)
             kinds.append(_CachePopulation(max(0, base), mean, NO_CACHE, room=room, flags=flags, size_class=size_class, **slabs))
             continue
-        number = numbers.get(line.name)
-        if number is not None and number < len(traffic.live_caches):
-            base += freed[number] - int(traffic.live_caches[number])
         taken = min(max(0, base), unnamed[line.object_size])
         unnamed[line.object_size] -= taken
         base -= taken
         room = _room(line, base + cached, opens)
+        if opens and number is not None and number < len(traffic.was_free):
+            base = min(base, max(0, room - int(traffic.was_free[number])))
         if number is None:
             if max(base, room) <= 0:
                 continue
@@ -203,6 +212,16 @@ def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
         slabs = min(cpus, line.slabs)
     sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
     return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _sheaves(lines: list[SlabLine], attributes: dict[str, dict[str, str]], cpus: int) -> Counter[str]:
+    """Objects of kmalloc's classes that SLUB itself holds: a sheaf for each CPU of each cache that has sheaves, by the class's name."""
+    classes = sorted((snapshots.class_of(line.name), line.name) for line in lines if PLAIN_CLASS.match(line.name))
+    found: Counter[str] = Counter()
+    for one in attributes.values():
+        if capacity := _leading_number(one.get("sheaf_capacity", "")):
+            found[next((name for size, name in classes if size >= SHEAF_HEADER + WORD * capacity), "")] += cpus
+    return found
 
 
 def _room(line: SlabLine, older: int, opens: bool) -> int:

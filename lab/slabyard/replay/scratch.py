@@ -31,6 +31,7 @@ from ..base.errors import UserError
 from ..trace import file as trace
 from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
+from . import olderfree
 from . import scratch_form as form
 
 NONE = form.NO_HANDLE
@@ -61,6 +62,11 @@ EVENT, CACHE, ZONE, FREE_BLOCKS, OLDER, RUN, SECTION = (
 )
 _HEADER_BYTES = 256  # header and table of at most seven sections, aligned
 
+LINK_INSIDE = 1 << 8
+WORD = 8  # bytes
+NO_SHEAVES = 65535  # of a cache that never has any
+# Objects of a sheaf of the caches that ask for sheaves (Linux 6.18), and of those that Linux boots with, which never have any.
+SHEAVES = {"vm_area_struct": 32, "maple_node": 32, "kmem_cache": NO_SHEAVES, "kmem_cache_node": NO_SHEAVES}
 CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16, "no_merge": 64}
 
 
@@ -86,6 +92,7 @@ class Traffic:
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
+    was_free: np.ndarray  # int64[caches]: objects that slabs older than the trace had free, as it proves
 
 
 @dataclass
@@ -114,14 +121,21 @@ class Translation:
     fallback_times: np.ndarray  # int64: when the recorded kernel had a fallback event, ns
 
 
+def has_link_inside(cache: Cache) -> bool:
+    """Whether a cache with a grace period had no room for a pointer behind an object, by the recorded distance from one to the next."""
+    room = (cache.slab_size or 0) - cache.object_size
+    return cache.typesafe_by_rcu and not cache.constructor and 0 <= room < WORD
+
+
 def cache_records(caches: list[Cache]) -> np.ndarray:
     """The metadata's caches as dtype CACHE."""
     out = np.zeros(len(caches), CACHE)
     for number, cache in enumerate(caches):
         flags = sum(bit for name, bit in CACHE_FLAGS.items() if getattr(cache, name))
+        flags |= LINK_INSIDE if has_link_inside(cache) else 0
         name = (cache.name or f"unnamed-{number}").encode()[:47]
         align = 0 if cache.align & (cache.align - 1) else cache.align  # kernels align to powers of two
-        out[number] = (name, max(1, cache.object_size), align, flags, bool(cache.constructor))
+        out[number] = (name, max(1, cache.object_size), align, flags, bool(cache.constructor), SHEAVES.get(cache.name, 0))
     return out
 
 
@@ -141,6 +155,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
     padded = _padded_classes(source.metadata)
+    proofs = olderfree.Proofs(source.metadata)
     written = handles = snapshots = requests = 0
     span = balance = peak = 0
     before_snapshot = True  # no snapshot so far
@@ -148,6 +163,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
         out.write(b"\0" * _HEADER_BYTES)
         for batch in source.batches():
             numbers = codes(batch["kind"], trace.KINDS)
+            proofs.take(batch, numbers)
             kind = _KINDS[numbers]
             origin = codes(batch["origin"], trace.ORIGINS)
             owner = codes(batch["owner"], trace.OWNERS)
@@ -197,7 +213,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes, means,
-        _joined_pages(pages), peak >> PAGE_SHIFT,
+        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -207,7 +223,7 @@ def _events(kind: np.ndarray, origin: np.ndarray, is_page: np.ndarray, column: d
     event = np.zeros(len(kind), EVENT)
     for name, source in _SAME.items():
         event[name] = column[source]
-    flags = column["flags"]
+    flags = column["flags"] & ~np.uint32(gfp.ACCOUNT)  # asked for, but a kernel without memory cgroups does not charge
     flags[column["accounted"].astype(bool)] |= gfp.ACCOUNT
     flags[is_page] &= ~np.uint32(gfp.ZERO)
     flags[kind == SNAPSHOT] = 0
@@ -325,17 +341,18 @@ def skip_older_pages(translation: Translation) -> None:
 
 
 def finish(
-    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int
+    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int, metadata: Metadata
 ) -> None:  # fmt: skip
     """Writes the sections behind the events, and the header.
 
     `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` of dtype OLDER;
-    `handles` is the number of handles.
+    `handles` is the number of handles; `metadata`: of the recorded kernel.
     """
+    merges_classes = any(snapshots.KMALLOC.match(cache.name) for cache in metadata.caches)
     run = np.zeros(1, RUN)
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
-        translation.span, GRACE_NS,
+        translation.span, GRACE_NS, 0, merges_classes,
     )  # fmt: skip
     sections = [
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SCRATCH_VERSION = 1
+SCRATCH_VERSION = 2
 SCRATCH_ALIGN = 64
 NO_HANDLE = 4294967295
 VACATED = 4294967294
@@ -39,9 +39,9 @@ RECORDS = {
         "offsets": [0, 8, 12, 16, 20, 24, 26, 28, 29, 30, 31], "itemsize": 32,
     }),
     "cache": np.dtype({
-        "names": ["name", "object_size", "align", "flags", "constructor"],
-        "formats": ["S48", "<u4", "<u4", "<u4", "<u4"],
-        "offsets": [0, 48, 52, 56, 60], "itemsize": 64,
+        "names": ["name", "object_size", "align", "flags", "constructor", "sheaf_capacity"],
+        "formats": ["S48", "<u4", "<u4", "<u4", "<u2", "<u2"],
+        "offsets": [0, 48, 52, 56, 60, 62], "itemsize": 64,
     }),
     "zone": np.dtype({
         "names": ["name", "node", "reserved", "start_page", "pages", "managed", "min", "low", "high"],
@@ -59,8 +59,8 @@ RECORDS = {
         "offsets": [0, 4, 8, 10, 12], "itemsize": 16,
     }),
     "run": np.dtype({
-        "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns"],
-        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8"],
-        "offsets": [0, 4, 8, 12, 16, 20, 24, 32], "itemsize": 40,
+        "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges"],
+        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 40, 42], "itemsize": 48,
     }),
 }  # fmt: skip

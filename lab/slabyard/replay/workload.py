@@ -159,7 +159,7 @@ class Workload:
                 )
             scratch.patch_older(self.translation, of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
-            scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
+            scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles, self.metadata)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
         self.older_objects = int((older["handle"] != scratch.VACATED).sum())

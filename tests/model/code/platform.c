@@ -387,6 +387,15 @@ bool sy__slots_claim_try(void)
 	return false;
 }
 
+/* No model has signals. */
+void sy__signals_learn(void)
+{
+}
+
+void sy__signals_hold(void)
+{
+}
+
 void sy__slots_release(void)
 {
 	model_wrong("what was not claimed is released");
