@@ -19,7 +19,7 @@ from slabyard.command import parsers
 from slabyard.replay import allocators as replay
 from slabyard.results import threads
 from slabyard.base.errors import MISSING, UserError
-from slabyard.kernels import kinds, workloads
+from slabyard.kernels import kinds, versions, workloads
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "traces/README.md")]
@@ -117,7 +117,10 @@ def test_commands_of_slabyard_parse(command: Command) -> None:
     specs = [*([allocator] if allocator else []), *(allocators.split(",") if isinstance(allocators, str) else allocators or [])]
     for spec in specs:
         if not a_readers(spec):
-            (kinds.parse if options.verb == "kernel" else replay.check_spec)(spec)
+            if options.verb == "kernel":
+                kinds.parse(spec, options.linux or versions.DEFAULT)
+            else:
+                replay.check_spec(spec)
     for work in (getattr(options, "workload", None) or getattr(options, "workloads", None) or "").split(","):
         if work and options.verb == "kernel":
             try:
