@@ -145,6 +145,11 @@ struct sy_pages_base {
 	uint64_t page_count;
 };
 
+static inline const struct sy_pages_base *sy__pages_base(const struct sy_heap *heap)
+{
+	return (const struct sy_pages_base *)(const void *)heap->pages;
+}
+
 static inline void *sy__page_address(const struct sy_heap *heap, const struct sy_page *page)
 {
 	return page_to_virt(sy__linux_page(page));

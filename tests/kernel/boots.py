@@ -46,9 +46,7 @@ AGREES = 0.05  # of the kernel's own figure
 AGREES_LESS = {
     "slabyard:bsd44": 0.15,  # what its pages had room for before the trace, a replay does not know (docs/fidelity.md)
     "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, whose slot a trace does not tell
-    "slub_tiny": 0.15,  # a replay's slots have a slab
 }
-OF_6_1 = {("6.12", "slub"): 0.15}  # replays are of 6.1's rules
 AGREES_GUEST = 0.1  # four CPUs had slabs before anything can be traced
 # Of memory there is little: a hog has it sooner.
 LITTLE = {"um": machine.Hardware(256 << 20), **dict.fromkeys(("x86_64", "arm64"), machine.Hardware(320 << 20, 4, 2))}
@@ -179,7 +177,7 @@ def test_a_kernel_parameter_reaches_the_allocator(linux: str, allocator: str) ->
 def test_the_replay_of_a_whole_boot_agrees_with_the_kernel(linux: str, allocator: str, tmp_path: Path) -> None:
     found = fidelity.measure(plan(linux, allocator, "hackbench"), 64 << 20, tmp_path / "t.parquet")
     assert found.trouble == [] and found.incomplete is None
-    assert found.events > 100_000 and abs(found.difference) < OF_6_1.get((linux, allocator), AGREES_LESS.get(allocator, AGREES))
+    assert found.events > 100_000 and abs(found.difference) < AGREES_LESS.get(allocator, AGREES)
 
 
 @UM

@@ -51,13 +51,10 @@ class Agreement:
         return sum(abs(real - replayed) for real, replayed in self.by_size.values())
 
 
-SMALL = "slub:cpu_partial=0,min_partial=0,max_order=1"  # SLUB_TINY, but for the slab that each slot has and SLUB_TINY has not
-
-
 def replay_spec(spec: str) -> str:
     """The spec for a replay of what a kernel's spec names."""
     if spec.partition(":")[0] == "slub_tiny":
-        return SMALL
+        return "slub:tiny=on"
     return spec.removeprefix("slabyard:") if spec != "slabyard" else "slub"
 
 
