@@ -185,7 +185,7 @@ static uint64_t usual_signals(void)
 }
 
 /* By which users, terminals and children tell a process something: no threads stop each other by these. */
-static uint64_t tidings(void)
+static uint64_t from_outside(void)
 {
 	return signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGTERM) | signal_bit(SIGPIPE) | signal_bit(SIGCHLD) |
 	       signal_bit(SIGTSTP) | signal_bit(SIGCONT) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGWINCH);
@@ -199,7 +199,7 @@ static bool handles(int number)
 		unsigned long rest[20]; /* of the kernel's structure */
 	} action = { .handler = SIG_DFL };
 
-	return usual_signals() & ~tidings() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
+	return usual_signals() & ~from_outside() & signal_bit(number) && (number < 32 || number >= SIGRTMIN) &&
 	       sy__system(SYS_rt_sigaction, number, 0, sy__system_word(&action), sizeof(uint64_t)) == 0 && action.handler != SIG_DFL &&
 	       action.handler != SIG_IGN;
 }
@@ -224,7 +224,7 @@ static bool may_keep_others(const struct sy__thread *self)
 }
 
 /* Lets no signal in until let_signals_in. */
-static void hold_signals(struct sy__thread *self)
+static SY__COLD void hold_signals(struct sy__thread *self)
 {
 	const uint64_t held = usual_signals();
 
@@ -235,7 +235,7 @@ static void hold_signals(struct sy__thread *self)
 }
 
 /* What comes in at once finds that nothing is held, and the mask used already. */
-static void let_signals_in(struct sy__thread *self)
+static SY__COLD void let_signals_in(struct sy__thread *self)
 {
 	if (!self->holds_signals)
 		return;
@@ -542,6 +542,7 @@ static SY__COLD void leave_shared(struct sy__thread *self)
 	unsigned slot = self->slot;
 
 	self->slot = NO_SLOT;
+	self->holds_at_lock = false;
 	if (!self->claims)
 		sy__unlock(&shared_locks[slot == SHARED ? 0 : SY_THREAD_SLOTS - slot]);
 }
@@ -554,15 +555,16 @@ bool sy__call_enter(unsigned *slot)
 		return false;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		attach(self);
-	if (sy__likely(self->slot != NO_SLOT) && !self->claims) /* a forking thread lets them in later */
+	if (sy__unlikely(__atomic_load_n(&table.handlers, __ATOMIC_RELAXED)) && self->slot != NO_SLOT && !self->claims)
 		hold_signals(self);
 	if (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
 		begin_after_claim(self);
 	show(self, SY__DUMMY_OFFSET);
 	self->calls++;
-	if (sy__unlikely(self->slot == NO_SLOT))
+	if (sy__unlikely(self->slot == NO_SLOT)) {
 		take_shared(self);
-	self->holds_at_lock = !self->holds_signals && !self->claims && may_keep_others(self);
+		self->holds_at_lock = !self->holds_signals && !self->claims && may_keep_others(self);
+	}
 	*slot = self->slot;
 	return true;
 }
@@ -578,8 +580,7 @@ void sy__call_leave(void)
 	if (sy__unlikely(!change(self, INSIDE, OUTSIDE)))
 		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
 	sy__call_end();
-	self->holds_at_lock = false;
-	if (sy__likely(!self->claims))
+	if (sy__unlikely(self->holds_signals) && !self->claims) /* a forking thread lets them in later */
 		let_signals_in(self);
 }
 

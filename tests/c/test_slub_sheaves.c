@@ -219,13 +219,13 @@ static struct sy_cache *class_of_sheaf(struct sy_cache *cache)
 	return sy__node_slab(sy__head_of(cache->heap, sheaves_of(cache)->slots[0].main))->cache;
 }
 
-/* 32 + 32 * 8 = 288 bytes. */
+/* 32 + 32 * 8 = 288 bytes, with pointers of 4 bytes half as many. */
 static void test_sheaves_are_objects_of_kmalloc(void)
 {
 	struct world world = world_with("slub:linux=6.18", 2, 1);
 	struct sy_cache *cache = asking(&world, 256, 32), *class = class_of_sheaf(cache);
 
-	CHECK(!strcmp(class->name, "kmalloc-512"));
+	CHECK(!strcmp(class->name, sizeof(void *) > 4 ? "kmalloc-512" : "kmalloc-192"));
 	CHECK_EQUAL(sy__slub_cache(class)->own_objects, 2); /* a main one for each slot */
 	CHECK_EQUAL(counts_of(class).objects_in_use, 0);
 	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) != NULL);

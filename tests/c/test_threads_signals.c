@@ -67,8 +67,8 @@ static void first_object(struct sy_heap *heap, bool held)
 	CHECK(object != NULL);
 	CHECK_EQUAL(usual_within, held ? 0 : 1);
 	CHECK_EQUAL(own_within, 1);
-	CHECK_EQUAL(usual, 1);
 	CHECK(same_mask(&before));
+	CHECK_EQUAL(usual, 1);
 	sy_free(cache, object);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK(same_mask(&before));

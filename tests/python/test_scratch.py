@@ -43,6 +43,19 @@ def prepared(path: Path, **options: object) -> dict[str, np.ndarray]:
         return sections(workload.scratch)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "version"),
+    [("6.18.44-fc-v782", 6 << 8 | 18), ("7.0.0", 7 << 8), ("6.1.192", 6 << 8 | 1), ("", 0), ("unknown", 0), ("4.19.325+", 4 << 8 | 19)],
+)
+def test_the_replay_knows_the_kernel(tmp_path: Path, kernel: str, version: int) -> None:
+    build = handmade.Builder()
+    build.metadata.kernel = kernel
+    build.kmalloc(0, 8)
+    with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
+        run = sections(workload.scratch)["run"][0]
+        assert (run["kernel"], run["merges"]) == (version, 0)
+
+
 def test_what_newer_kernels_have_of_a_cache() -> None:
     """Sheaves, of those that ask or may not; and a free pointer inside, where the recorded kernel had no room for it behind the object."""
     records = scratch.cache_records(

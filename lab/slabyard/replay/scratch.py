@@ -21,6 +21,7 @@ Strings never reach the replay: call sites are numbered over the whole trace in 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +120,12 @@ class Translation:
     requests: int  # recorded allocations of objects
     traffic: Traffic
     fallback_times: np.ndarray  # int64: when the recorded kernel had a fallback event, ns
+
+
+def kernel_version(metadata: Metadata) -> int:
+    """Of Linux, as struct sy_kernel has it: 256 times the major number, and the minor one; 0: not known."""
+    found = re.match(r"(\d{1,2})\.(\d{1,3})\b", metadata.kernel)
+    return min(int(found[1]) << 8 | min(int(found[2]), 255), 0xFFFF) if found else 0
 
 
 def has_link_inside(cache: Cache) -> bool:
@@ -352,7 +359,7 @@ def finish(
     run = np.zeros(1, RUN)
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
-        translation.span, GRACE_NS, 0, merges_classes,
+        translation.span, GRACE_NS, kernel_version(metadata), merges_classes,
     )  # fmt: skip
     sections = [
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),
