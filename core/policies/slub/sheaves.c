@@ -105,12 +105,18 @@ static void *take_memory(const struct sy__slub_cache *cache, struct sy__slub_cac
 	return object ? object : sy__slub_alloc_of_slabs(class, slot, flags, SY_ANY_NODE);
 }
 
+struct sy__slub_cache *sy__slub_sheaves_class(const struct sy__slub_cache *cache)
+{
+	size_t bytes = sizeof(struct sy__slub_sheaf) + cache->sheaves->capacity * sizeof(void *);
+	struct sy_cache *class = sy__kmalloc_untyped(&sy__slub_heap(cache->base.cache.heap)->kmalloc, bytes);
+
+	return class ? sy__slub_cache(class) : NULL;
+}
+
 /* NULL: no memory, or the classes are not there yet. */
 static struct sy__slub_sheaf *make(struct sy__slub_cache *cache, unsigned slot, unsigned flags)
 {
-	size_t bytes = sizeof(struct sy__slub_sheaf) + cache->sheaves->capacity * sizeof(void *);
-	struct sy_cache *common = sy__kmalloc_untyped(&sy__slub_heap(cache->base.cache.heap)->kmalloc, bytes);
-	struct sy__slub_cache *class = common ? sy__slub_cache(common) : NULL;
+	struct sy__slub_cache *class = sy__slub_sheaves_class(cache);
 	struct sy__slub_sheaf *sheaf = class ? take_memory(cache, class, slot, flags) : NULL;
 
 	if (!sheaf)

@@ -238,11 +238,16 @@ static void sort_partial(struct sy__node *node)
 uint64_t sy__slub_shrink(struct sy_cache *cache)
 {
 	struct sy__node_cache *base = sy__node_cache(cache);
+	struct sy__slub_cache *class = NULL;
 	uint64_t pages;
 
-	if (sy__slub_cache(cache)->sheaves)
+	if (sy__slub_cache(cache)->sheaves) {
 		sy__slub_sheaves_shrink(sy__slub_cache(cache));
+		class = sy__slub_sheaves_class(sy__slub_cache(cache));
+	}
 	pages = sy__node_shrink(base, drain_slot);
+	if (class && !sy__slub_heap(cache->heap)->classes_end) /* where sheaves were, slabs may be empty now */
+		pages += sy__node_shrink(&class->base, drain_slot);
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
 		sort_partial(&base->nodes[node]);
 	return pages;

@@ -182,6 +182,7 @@ bool sy__slub_sheaves_begin(struct sy__slub_cache *); /* gives each slot its mai
 bool sy__slub_classes_begin(struct sy_heap *);        /* the same of kmalloc's classes, now that all are there */
 void sy__slub_sheaves_drain(struct sy__slub_cache *, unsigned slot);
 void sy__slub_sheaves_shrink(struct sy__slub_cache *); /* empties the barns */
+struct sy__slub_cache *sy__slub_sheaves_class(const struct sy__slub_cache *); /* of kmalloc, where its sheaves are; NULL: not yet */
 void sy__slub_sheaves_fini(struct sy__slub_cache *);
 uint64_t sy__slub_sheaves_objects(const struct sy__slub_cache *);
 const char *sy__slub_sheaves_check(const struct sy__slub_cache *);
