@@ -203,6 +203,8 @@ soak: $(CMAKE_STAMP)
 # The fuzzers' own build; the lab's fuzzers run in the command's environment.
 fuzz: $(VENV)/.slabyard $(VENV)/.fuzz
 	@command -v clang >/dev/null || { echo "make fuzz needs clang, which is missing (Debian: apt install clang)" >&2; exit 1; }
+	@echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null || \
+		{ v=$$(clang -dumpversion); echo "make fuzz needs clang's sanitizers, which are missing (Debian: apt install libclang-rt-$${v%%.*}-dev)" >&2; exit 1; }
 	@mkdir -p build
 	@cmake -S . -B build/fuzz -DCMAKE_C_COMPILER=clang -DSLABYARD_FUZZ=ON -DSLABYARD_SANITIZE=address,undefined >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@cmake --build build/fuzz -j $(JOBS) --target fuzzers >>build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
