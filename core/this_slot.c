@@ -10,8 +10,8 @@
  * request by the policy's function with slots, and end the call.
  *
  * Time. The library runs no thread in the background. So slow calls do what is due by time: ends of grace periods, visits of
- * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter: what threads keep that
- * have nothing to do serves others then. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
+ * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter, but not more often
+ * than each SLACK, as that claims all slots: what threads keep that have nothing to do serves others then. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
  * seldom make slow calls counts fast ones as well, and makes one slow when a look is due (sy__tick_is_due). Visits go
  * over all slots and claim them first; SLACK bounds how often.
  *
@@ -71,7 +71,7 @@ static void scavenge_in_time(struct sy_heap *heap, uint64_t now)
 
 	if (is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD))
 		sy__signals_learn();
-	else if (!has_grown(heap))
+	else if (!has_grown(heap) || !is_due(&heap->grown_due, now, SLACK))
 		return;
 	if (giver)
 		sy__heap_give(heap, giver);
