@@ -84,7 +84,6 @@ struct sy_heap {
 	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_time scavenge_due; /* in heaps of threads: time of the next policy->scavenge or reap; anyone's */
 	size_t scavenged_pages; /* pages with memory after the last one; anyone's */
-	struct sy_time grown_due; /* before which growth alone is no reason for another one; anyone's */
 	struct sy_metadata metadata;
 	sy__lock_t slot_areas_lock;
 	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */

@@ -102,7 +102,6 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 #define MOST_HALVINGS 6u /* of that, after as many failed claims */
 #define FULL_EACH 32u    /* each so many-th failed claim has full patience */
 #define FOREVER (~0u)
-#define LOOKS_AT_ONE 64u /* of a thread that waits for a shared slot, before it looks at all of them again */
 #define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
 
 /* linux/membarrier.h, which old systems lack. */
@@ -502,13 +501,12 @@ static unsigned shared_slots(void)
 	return __atomic_load_n(&table.overflown, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
 }
 
-/* Takes a shared slot that is free, of so many from the thread's usual one on. Threads that run at once are few, so most find one at
- * once. */
-static bool try_shared(struct sy__thread *self, unsigned most)
+/* Takes a shared slot that is free. Threads that run at once are few, so most find one at once. */
+static bool try_shared(struct sy__thread *self)
 {
 	unsigned count = shared_slots(), first = (unsigned)((uintptr_t)self >> 12) % count;
 
-	for (unsigned i = 0; i < count && i < most; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		unsigned index = (first + i) % count;
 
 		if (!sy__lock_try(&shared_locks[index]))
@@ -519,23 +517,22 @@ static bool try_shared(struct sy__thread *self, unsigned most)
 	return false;
 }
 
-/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. A thread waits for its
- * usual slot, and looks at the others now and then: whoever has that may have been stopped, and if all looked at all, nobody would
- * get on. But a claimer must not take them again and again: a thread that meets a claim looks again with table.lock held. A forking
- * thread has all of these locks already. */
+/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
+ * not take them again and again: a thread that meets a claim looks again with table.lock held. A forking thread has all of these
+ * locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
 	unsigned looks = 0;
 
 	if (self->claims)
 		self->slot = SHARED;
-	while (self->slot == NO_SLOT && !try_shared(self, looks % LOOKS_AT_ONE ? 1 : SY_SHARED_SLOTS)) {
+	while (self->slot == NO_SLOT && !try_shared(self)) {
 		looks = sy__look_again(looks);
 		if (!__atomic_load_n(&table.slots[SHARED].claimed, __ATOMIC_RELAXED))
 			continue;
 		hold_signals(self);
 		sy__queue_lock(&table.lock);
-		try_shared(self, SY_SHARED_SLOTS);
+		try_shared(self);
 		sy__queue_unlock(&table.lock);
 	}
 }
