@@ -105,6 +105,7 @@ static struct sy_heap *make(void)
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
 	};
 	struct sy_heap_config parsed;
+	const char *refusal;
 	struct sy_fault fault;
 
 	asked = true;
@@ -116,6 +117,10 @@ static struct sy_heap *make(void)
 		sy__source_only_small();
 	if (!sy_spec_parse(&parsed, spec, &fault))
 		sy__setting_refuse("SLABYARD", spec, fault.text);
+	parsed.threads = true;
+	refusal = sy__heap_refuses(&parsed);
+	if (refusal)
+		sy__setting_refuse("SLABYARD", spec, refusal);
 	if (debug && !sy__debug_parse(&parsed.debug, debug, &fault))
 		sy__setting_refuse("SLABYARD_DEBUG", debug, fault.text);
 	return open_or_tell(&options);

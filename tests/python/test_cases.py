@@ -139,6 +139,7 @@ def test_what_is_reserved_is_not_dumped(policy: str) -> None:
 @pytest.mark.parametrize(("name", "value", "why"), [
     ("SLABYARD_RESERVE", "64Q", "not a size"), ("SLABYARD_RESERVE", "1", "out of range"), ("SLABYARD_LIMIT", "G", "not a size"),
     ("SLABYARD_LIMIT", "99999999999999999999", "out of range"), ("SLABYARD_HUGE_PAGES", "no", "not a choice"),
+    ("SLABYARD", "slub:linux=7.0", "slub: linux=6.18 and 7.0 have sheaves"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_one_line(name: str, value: str, why: str) -> None:
     done = _run([_tool("true")], str(run.library()), "yard", **{name: value})
