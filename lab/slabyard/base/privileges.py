@@ -1,7 +1,7 @@
-"""Rights that this process no longer needs.
+"""What this process may do: the capabilities(7) that it has, and giving up those that it no longer needs.
 
-Recording takes root, or capabilities; what follows reads files and writes one. So capabilities(7) are given up when a recording is
-there, in this process and for all that it starts: root's other rights are gone then, as uid 0 alone only owns its own files.
+Recording takes root, or capabilities; what follows reads files and writes one. So the others are given up when a recording is there,
+in this process and for all that it starts: root's other rights are gone then, as uid 0 alone only owns its own files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from .errors import UserError
 
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETPCAP, CAP_SYSLOG = 1, 2, 8, 34
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETPCAP, CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON = 1, 2, 8, 21, 34, 38
 FILES_AND_SYMBOLS = (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYSLOG)  # the last: addresses of the kernel's functions
 _VERSION = 0x20080522  # of capset; two words of 32 capabilities
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
@@ -26,25 +26,39 @@ class _Words(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
+_OF_THIS_PROCESS = _Header(_VERSION, 0)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def has(capability: int) -> bool:
+    """Whether the process has it now. UserError if the kernel does not say."""
+    words = _read()
+    return bool(words[capability // 32].effective >> capability % 32 & 1)
+
+
 def keep_only(kept: Collection[int]) -> None:
     """Gives up all capabilities but those of `kept` that the process has, and every way to get others. UserError if that fails."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    header, words = _Header(_VERSION, 0), (_Words * 2)()
-    if libc.capget(ctypes.byref(header), words):
-        raise _failure()
-    if words[0].effective >> CAP_SETPCAP & 1:
+    if has(CAP_SETPCAP):
         number = 0
-        while (bounding := libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0)) >= 0:
-            if bounding and number not in kept and libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0):
-                raise _failure()
+        while (bounding := _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0)) >= 0:
+            if bounding and number not in kept and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0):
+                raise _failure("give up the rights that recording took")
             number += 1
+    words = _read()
     for place in range(2):
         wanted = sum(1 << number % 32 for number in kept if number // 32 == place)
         words[place].effective = words[place].permitted = words[place].permitted & wanted
         words[place].inheritable = 0
-    if libc.capset(ctypes.byref(header), words) or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise _failure()
+    if _libc.capset(ctypes.byref(_OF_THIS_PROCESS), words) or _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise _failure("give up the rights that recording took")
 
 
-def _failure() -> UserError:
-    return UserError(f"cannot give up the rights that recording took: {os.strerror(ctypes.get_errno())}")
+def _read() -> ctypes.Array[_Words]:
+    words = (_Words * 2)()
+    if _libc.capget(ctypes.byref(_OF_THIS_PROCESS), words):
+        raise _failure("read this process's capabilities")
+    return words
+
+
+def _failure(what: str) -> UserError:
+    return UserError(f"cannot {what}: {os.strerror(ctypes.get_errno())}")

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base import programs
+from ..base import privileges, programs
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots
@@ -46,7 +46,6 @@ from .evidence import OBJECT_EVENTS
 EVENTS = KINDS[:SNAPSHOT]
 OLDER_EVENTS = ("kmalloc_node", "kmem_cache_alloc_node")  # up to Linux 6.0
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
-CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
 PATIENCE = 30  # seconds that perf may take to start, and for each acknowledgement
 LARGEST_RING = 512 << 20  # bytes for each CPU; while it is not half full, perf writes no file, which would cost slabs
 SMALLEST_RING = 512 << 10
@@ -101,9 +100,7 @@ def check_machine() -> tuple[str, list[str]]:
 
 def _privileged() -> bool:
     """By capabilities alone: root has them, but not in most containers."""
-    status = Path("/proc/self/status").read_text()
-    effective = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
-    if effective >> CAP_SYS_ADMIN & 1 or effective >> CAP_PERFMON & 1:
+    if privileges.has(privileges.CAP_SYS_ADMIN) or privileges.has(privileges.CAP_PERFMON):
         return True
     try:
         return int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 0
