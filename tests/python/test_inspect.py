@@ -326,6 +326,8 @@ def test_profile_of_a_program_that_records_nothing(start: Start, tmp_path: Path)
     running = start("yard")
     assert "does not record who allocates" in complaint(slabyard("inspect", running.pid, "--profile", str(tmp_path / "none.pb.gz")), 2)
     assert not (tmp_path / "none.pb.gz").exists()
+    nowhere = str(tmp_path / "none" / "heap.pb.gz")
+    assert nowhere in complaint(slabyard("inspect", "4194304999"[:9], "--profile", nowhere), 2), "told before the process is looked for"
     assert "goes alone" in complaint(slabyard("inspect", running.pid, "--log", "--profile", str(tmp_path / "none.pb.gz")), 2)
 
 

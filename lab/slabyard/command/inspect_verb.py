@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import DONE, INCOMPLETE, UserError
-from ..base.files import to_json
+from ..base.files import check_outputs, to_json
 from ..base.table import FORMATS, render
 from .words import add_verb, count
 
@@ -62,6 +62,7 @@ def inspect(options: argparse.Namespace) -> int:
     words += ["--slabs", options.slabs] if options.slabs is not None else []
     if options.profile and len(words) > 1:
         raise UserError("--profile goes alone")
+    check_outputs((options.profile,))  # before a process is stopped for it
     if options.format in ("csv", "md", "prometheus") and (options.log or options.address is not None):
         raise UserError(f"--format {options.format} goes with tables; --address and --log are text or json")
     if options.format == "prometheus" and (options.slab is not None or options.slabs is not None):

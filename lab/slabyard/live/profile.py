@@ -82,5 +82,5 @@ def _limits(answer: Answer, profiles: list[dict[str, Any]]) -> list[str]:
         said.append(f"{came} came when as many objects as can be were sampled: sample fewer (slabyard sample --rate).")
     lost = sum(one["stacks_lost"] for one in profiles)
     if lost:
-        said.append(f"{counted(lost, 'allocation')} had no room for its stack and stands under [unknown].")
+        said.append(f"{counted(lost, 'allocation')} found no room for a stack: in the profile, live ones are under [unknown].")
     return said
