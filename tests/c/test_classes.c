@@ -5,7 +5,7 @@
  * its neighbours have. Which sizes the classes have is told here once more in other words than core/kmalloc.c's: by the bounds
  * that docs and comments state.
  */
-#include "core/types.h"
+#include "core/kmalloc.h"
 #include <stdio.h>
 #include <string.h>
 
