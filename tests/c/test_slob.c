@@ -511,6 +511,27 @@ static void test_best_fit_beyond_a_node(void)
 	end(&world);
 }
 
+/* More pages than a heap has segments for, until they are divided anew. */
+static void test_best_fit_in_many_pages(void)
+{
+	struct world world = make_world(BEST, 0, 3);
+	struct sy_cache *cache = cache_of(&world, 3000, 0, 0);
+	static void *objects[3 * 1024 + 1];
+	size_t count = 0;
+
+	while ((objects[count] = get(cache)))
+		count++;
+	CHECK(count > 2500);
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	for (size_t i = 0; i < count; i += 2)
+		sy_cache_free(cache, 0, objects[i]);
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	for (size_t i = 0; i < count; i += 2)
+		CHECK((objects[i] = kget(&world, 3000)));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	end(&world);
+}
+
 /* ---- Running out ---------------------------------------------------------------------------------------------- */
 
 static void test_out_of_memory(void)
@@ -622,6 +643,7 @@ int main(void)
 	test_objects_of_caches_that_kfree_frees();
 	test_nodes();
 	test_best_fit_beyond_a_node();
+	test_best_fit_in_many_pages();
 	test_out_of_memory();
 	test_log_of_best_fit();
 	test_log_every_third();
