@@ -422,7 +422,7 @@ static bool event_in(const struct perf *perf, const unsigned char *sample, size_
 	if (size < perf->raw_at + 4)
 		return false;
 	event->bytes = sample + perf->raw_at + 4;
-	event->size = bytes_at(sample + perf->raw_at, 4);
+	event->size = (size_t)bytes_at(sample + perf->raw_at, 4);
 	if (event->size < 2 || event->size > size - perf->raw_at - 4)
 		return false;
 	uint32_t shape = perf->by_id[bytes_at(event->bytes, 2)];
