@@ -1,12 +1,13 @@
 /*
- * slabyard-import: kmem events as text on standard input (or several inputs), a resolved trace as binary blocks on
+ * slabyard-import: kmem events as text on standard input (or several inputs, of text or perf.data), a resolved trace as binary blocks on
  * standard output. lab/slabyard/capture/importer.py starts it and writes the Parquet file.
  *
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
  *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, tasks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
- *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
+ *                                Of perf.data each sample (perf.c). One thread for each input. Inputs are parts of one capture, merged by
+ *                                time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
  *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
  *                                objects share a cache (caches.c), and which events happened unseen: the implied events.
@@ -149,9 +150,28 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 	EVENT_NAMES
 };
 
+/* The fields of an event, beside those that go into its record at once. */
+enum field {
+	HAS_PTR = 1u << 0,
+	HAS_REQ = 1u << 1,
+	HAS_PFN = 1u << 2,
+	HAS_ORDER = 1u << 3,
+	IS_WRONG = 1u << 4,
+	IS_HIDDEN = 1u << 5,
+	HAS_ACCOUNTED = 1u << 6,
+};
+
+struct fields {
+	unsigned has;
+	uint64_t req, alloc;
+	struct word call_site, module, symbol, gfp, name;
+};
+
 /* One input and all that was found in it. */
 struct scan {
 	int fd;
+	bool is_perf; /* a perf.data file, which `layout` describes, a descriptor; otherwise text */
+	int layout;
 	const char *const *wanted; /* marks asked for by name */
 	uint32_t wanted_count, marks_taken;
 	struct spool spool;
@@ -189,8 +209,14 @@ void scan_input(struct scan *);
 void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
 struct record empty_record(uint16_t cpu);
 bool take_kmem(struct scan *, struct record *, enum event_name, const char *fields, const char *end); /* false: it cannot be read */
+bool take_decoded(struct scan *, struct record *, enum event_name, const struct fields *); /* likewise */
+void count_unknown(struct scan *, struct word event);
 enum event_name event_of(struct word name);
 extern const char *const event_names[EVENT_NAMES];
+
+/* ---- perf.c: samples of perf.data ----------------------------------------------------------------------------------- */
+
+void scan_perf(struct scan *, int layout);
 
 /* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
 

@@ -1,9 +1,10 @@
 /*
- * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME] [--mark NAME]... [--page-size BYTES]
+ * slabyard-import [--input FD [--perf FD]]... [--first-mark NAME] [--last-mark NAME] [--mark NAME]... [--page-size BYTES]
  *
  * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the resolved
  * trace to standard output. import.h has the passes, header.c and rows.c the output.
  *
+ *   --perf                      the input before it is a perf.data file, and this descriptor has its layout (perf.c)
  *   --first-mark, --last-mark   add a snapshot before the first and after the last event
  *   --mark                      a mark of the capture that becomes a snapshot however many marks there are
  *   --page-size                 of the recorded kernel; without it the capture is asked (base.c)
@@ -72,12 +73,26 @@ static void refuse_nothing(const struct capture *capture)
 		    descents, records);
 }
 
-static void add_input(struct capture *capture, const char *text)
+static int descriptor(const char *option, const char *text)
 {
 	char *rest;
-	struct scan scan = {.fd = (int)strtol(text, &rest, 10)};
+	int number = (int)strtol(text, &rest, 10);
 	if (*rest || rest == text)
-		die("--input takes a file descriptor, not '%s'", text);
+		die("%s takes a file descriptor, not '%s'", option, text);
+	return number;
+}
+
+static void add_layout(struct capture *capture, const char *text)
+{
+	if (!capture->scan_count)
+		die("--perf goes behind an --input");
+	capture->scans[capture->scan_count - 1].is_perf = true;
+	capture->scans[capture->scan_count - 1].layout = descriptor("--perf", text);
+}
+
+static void add_input(struct capture *capture, const char *text)
+{
+	struct scan scan = {.fd = descriptor("--input", text)};
 	capture->scans = grow(capture->scans, capture->scan_count + 1, sizeof *capture->scans);
 	capture->scans[capture->scan_count++] = scan;
 }
@@ -134,6 +149,8 @@ int main(int argc, char **argv)
 			die("unknown or incomplete option '%s'", argv[i]);
 		if (!strcmp(argv[i], "--input"))
 			add_input(&capture, argv[++i]);
+		else if (!strcmp(argv[i], "--perf"))
+			add_layout(&capture, argv[++i]);
 		else if (!strcmp(argv[i], "--first-mark"))
 			first_mark = argv[++i];
 		else if (!strcmp(argv[i], "--last-mark"))

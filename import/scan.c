@@ -39,22 +39,6 @@ static const uint8_t kinds_of_names[EVENT_NAMES] = {
 
 /* ---- The fields of an event ------------------------------------------------------------------------------------- */
 
-enum field {
-	HAS_PTR = 1u << 0,
-	HAS_REQ = 1u << 1,
-	HAS_PFN = 1u << 2,
-	HAS_ORDER = 1u << 3,
-	IS_WRONG = 1u << 4,
-	IS_HIDDEN = 1u << 5,
-	HAS_ACCOUNTED = 1u << 6,
-};
-
-struct fields {
-	unsigned has;
-	uint64_t req, alloc;
-	struct word call_site, module, symbol, gfp, name;
-};
-
 static void unsigned_field(struct word value, uint64_t *to, unsigned bit, struct fields *fields)
 {
 	fields->has |= number(value, to) ? bit : IS_WRONG;
@@ -358,7 +342,7 @@ static bool find_cpu(const char **at, const char *end, uint64_t *cpu)
 	return false;
 }
 
-static void count_unknown(struct scan *scan, struct word event)
+void count_unknown(struct scan *scan, struct word event)
 {
 	uint32_t number = intern(&scan->unknown, event.start, (size_t)(event.end - event.start));
 	if (number == NONE) /* there are too many: the last place counts the rest */
@@ -454,16 +438,22 @@ static bool find_time(struct scan *scan, struct record *record, const char *at, 
 	return has_day;
 }
 
+bool take_decoded(struct scan *scan, struct record *record, enum event_name event, const struct fields *fields)
+{
+	record->kind = kinds_of_names[event];
+	if (!(is_object(record->kind) ? take_object(scan, record, fields) : take_page(scan, record, fields)))
+		return false;
+	count_event(scan, record, event);
+	return true;
+}
+
 /* An event whose time and CPU are known, from behind its name on. False: it cannot be read. */
 bool take_kmem(struct scan *scan, struct record *record, enum event_name event, const char *at, const char *end)
 {
 	struct fields fields = {0};
 	record->kind = kinds_of_names[event];
 	take_fields(scan, record, &fields, at, end);
-	if (!(is_object(record->kind) ? take_object(scan, record, &fields) : take_page(scan, record, &fields)))
-		return false;
-	count_event(scan, record, event);
-	return true;
+	return take_decoded(scan, record, event, &fields);
 }
 
 /* A line with CPU, time and event. False: it cannot be read. */
@@ -597,12 +587,11 @@ static void scale_ticks(struct scan *scan)
 	scan->last_time = TIME_ZERO + (scan->last_time - TIME_ZERO) * JIFFY;
 }
 
-void scan_input(struct scan *scan)
+static void scan_text(struct scan *scan)
 {
 	char *block = grow(NULL, BLOCK, 1);
 	size_t held = 0;
 	bool skipping = false; /* inside a line longer than the block */
-	scan_open(scan);
 	for (;;) {
 		size_t got = read_some(scan->fd, block + held, BLOCK - held);
 		if (!got)
@@ -633,10 +622,19 @@ void scan_input(struct scan *scan)
 	/* A last line without a newline was cut off. It is not parsed: it might read like a whole line, with half a pointer. */
 	scan->truncated = held > 0;
 	scan->unparsed += held > 0 && !skipping;
+	free(block);
+}
+
+void scan_input(struct scan *scan)
+{
+	scan_open(scan);
+	if (scan->is_perf)
+		scan_perf(scan, scan->layout);
+	else
+		scan_text(scan);
 	if (scan->lost_in_all > scan->lost)
 		scan->lost = scan->lost_in_all;
 	scale_ticks(scan);
-	free(block);
 	free(scan->flags);
 	stack_end(scan);
 	spool_finish(&scan->spool);

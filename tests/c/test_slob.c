@@ -497,6 +497,41 @@ static void test_nodes(void)
 	end(&world);
 }
 
+/* What a search for one node has not looked at, others find: 16 pages of node 1 are a segment, whose rest suits best. */
+static void test_best_fit_beyond_a_node(void)
+{
+	struct world world = make_world(BEST, 0, 2);
+	struct sy_cache *large = cache_of(&world, 1500, 0, 0), *rest = cache_of(&world, 1040, 0, 0);
+
+	for (unsigned i = 0; i < 32; i++)
+		CHECK_EQUAL(sy__page_of(world.heap, sy_cache_alloc(large, 0, 0, 1))->node, 1);
+	CHECK_EQUAL(sy__page_of(world.heap, sy_cache_alloc(rest, 0, 0, 0))->node, 0);
+	CHECK_EQUAL(sy__page_of(world.heap, get(rest))->node, 1);
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	end(&world);
+}
+
+/* More pages than a heap has segments for, until they are divided anew. */
+static void test_best_fit_in_many_pages(void)
+{
+	struct world world = make_world(BEST, 0, 3);
+	struct sy_cache *cache = cache_of(&world, 3000, 0, 0);
+	static void *objects[3 * 1024 + 1];
+	size_t count = 0;
+
+	while ((objects[count] = get(cache)))
+		count++;
+	CHECK(count > 2500);
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	for (size_t i = 0; i < count; i += 2)
+		sy_cache_free(cache, 0, objects[i]);
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	for (size_t i = 0; i < count; i += 2)
+		CHECK((objects[i] = kget(&world, 3000)));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
+	end(&world);
+}
+
 /* ---- Running out ---------------------------------------------------------------------------------------------- */
 
 static void test_out_of_memory(void)
@@ -607,6 +642,8 @@ int main(void)
 	test_cache_objects_of_a_page_and_more();
 	test_objects_of_caches_that_kfree_frees();
 	test_nodes();
+	test_best_fit_beyond_a_node();
+	test_best_fit_in_many_pages();
 	test_out_of_memory();
 	test_log_of_best_fit();
 	test_log_every_third();

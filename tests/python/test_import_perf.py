@@ -1,4 +1,4 @@
-"""Import of perf.data, in both ways: by perf from the file, and by perf from a stream."""
+"""Import of perf.data by perf, in both ways: from the file, and from a stream. test_import_samples.py has the import without perf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from slabyard.capture import importer, inputs, perfdata
+from slabyard.capture import importer, inputs, perfdata, perfformat
 from slabyard.base.errors import UserError
 from slabyard.trace.file import Trace
 
@@ -50,6 +50,7 @@ def test_events_are_those_of_perf_script(capture: Path, tmp_path: Path) -> None:
 def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     importer.import_trace(capture, tmp_path / "file.parquet")
     monkeypatch.setattr(inputs, "LARGE", 0)
+    monkeypatch.setattr(perfformat, "layout", lambda *_: None)
     importer.import_trace(capture, tmp_path / "stream.parquet")
     whole, streamed = (pq.read_table(tmp_path / name) for name in ("file.parquet", "stream.parquet"))
     for name in whole.column_names:

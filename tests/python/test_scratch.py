@@ -331,6 +331,17 @@ def test_a_snapshot_later_on_is_no_start_for_pages(tmp_path: Path) -> None:
     assert not len(prepared(build.write(tmp_path / "t.parquet"))["freeblk"])
 
 
+def test_a_cache_frees_what_was_a_kmalloc(tmp_path: Path) -> None:
+    """Where events between the two were lost, the free tells that the kmalloc is gone."""
+    build = handmade.Builder()
+    build.kmalloc(0, 72)
+    build.cache_free(0, trace.NO_CACHE)
+    build.kmalloc(1, 72)
+    with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
+        exact = workload.exact("slub")
+    assert (exact["requests"], exact["frees"], exact["requested_bytes_end"]) == (2, 1, 72)
+
+
 def test_a_trace_that_contradicts_itself(tmp_path: Path) -> None:
     build = handmade.Builder()
     build.row("kmem_cache_alloc", object=0, cache=7, size=8)

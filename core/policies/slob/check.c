@@ -5,7 +5,8 @@
  * exactly those with free units, each on one list, linked both ways; no page may be wholly free, as such pages go back at
  * once; the free blocks of each page must be in order, apart, and add up to its free units (blocks.h); the sizes that
  * are counted for each list must be those of its pages' free blocks (sizes.h); and no page may have a block of a size,
- * or room for a request, of which its descriptor says that it has none.
+ * or room for a request, of which its descriptor says that it has none. Under best fit segments must divide each list, and promise
+ * no less than their pages have (segments.h).
  *
  * The page allocator walks without locks of its own; sy__slob_heap.lock keeps everybody out of the blocks meanwhile.
  */
@@ -152,6 +153,56 @@ static const char *check_sizes(const struct survey *survey)
 	return NULL;
 }
 
+/* Whether a block contradicts what a segment knows of requests. */
+static bool segment_overlooked(const struct sy__slob_segment *segment, uint32_t block, uint32_t units)
+{
+	for (unsigned i = 0; i < SY__SLOB_KNOWN; i++) {
+		uint32_t key = segment->known_want[i];
+		struct sy__slob_want want = { key & 0xffff, 1u << (key >> 16 & 31), key >> 31 ? SY__SLOB_WORD_UNITS : 0 };
+
+		if (key && units < segment->known_least[i] && sy__slob_fits(block, units, &want))
+			return true;
+	}
+	return false;
+}
+
+static const char *check_page_of_segment(const struct sy__slob_heap *slob, const struct sy__slob_segment *segment, struct sy_page *page)
+{
+	const struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units, next;
+
+	if (&slob->segments.all[state->segment] != segment)
+		return "slob: a page is in another segment than it states";
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; block = next) {
+		sy__slob_read(sy__slob_page_units(slob, page), block, &units, &next);
+		if (!(segment->may_have & sy__slob_size_bit(units)))
+			return "slob: a segment does not know of a free block's size";
+		if (segment_overlooked(segment, block, units))
+			return "slob: a segment has a tighter block than it noted";
+	}
+	return NULL;
+}
+
+static const char *check_segments(const struct sy__slob_heap *slob, unsigned list)
+{
+	const struct sy__slob_segment *all = slob->segments.all;
+	const struct sy_list *end = &slob->partial[list];
+	struct sy_list *link = end->next;
+
+	for (uint32_t i = slob->segments.front[list]; i; i = all[i].next) {
+		if (all[i].pages && all[i].first != link)
+			return "slob: a segment does not begin where the one before it ends";
+		for (uint32_t left = all[i].pages; left; left--, link = link->next) {
+			const char *wrong = link == end ? "slob: a segment has more pages than its list"
+			                                : check_page_of_segment(slob, &all[i], sy__slob_page_of_link(link));
+
+			if (wrong)
+				return wrong;
+		}
+	}
+	return slob->fit != SY__SLOB_BEST || link == end ? NULL : "slob: a page is in no segment";
+}
+
 static const char *check_lists(struct sy__slob_heap *slob)
 {
 	struct survey survey = { .slob = slob };
@@ -162,6 +213,8 @@ static const char *check_lists(struct sy__slob_heap *slob)
 		survey.wrong = check_list(slob, &slob->partial[i], &pages, survey.partial_pages);
 	if (!survey.wrong && pages != survey.partial_pages)
 		return "slob: a page with free units is on no list";
+	for (unsigned i = 0; i < SY__SLOB_LISTS && !survey.wrong; i++)
+		survey.wrong = check_segments(slob, i);
 	return survey.wrong ? survey.wrong : check_sizes(&survey);
 }
 

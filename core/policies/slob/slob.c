@@ -18,7 +18,8 @@
  * Fewer steps than Linux. Linux's search walks the blocks of every page with enough free units, which in a heap with holes is
  * nearly every page of the list. Ours finds the same block but skips what cannot change the result. It knows the sizes of free
  * blocks on each list (sizes.h): if no block is large enough there is no search, and best fit stops at a block of the smallest
- * sufficient size. Each page descriptor (struct sy__slob_page) has hints by which most pages are skipped:
+ * sufficient size. Best fit also skips groups of pages (segments.h). Each page descriptor (struct sy__slob_page) has hints by which
+ * most pages are skipped:
  *
  *   most        upper bounds, by kind of alignment, for requests that find room in the page: a page that refused a request
  *               is not searched again for as much until something is freed into it
@@ -70,19 +71,11 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, false, "log the search of every Nth allocation; 0: of none" },
 };
 
-/* A request, worked out once. */
-struct request {
-	struct sy__slob_want want;
-	uint32_t bytes;
-	uint32_t list;
-	enum sy__slob_kind kind, bound; /* bound: the kind whose bound holds for it */
-};
-
 struct slob_cache {
 	struct sy_cache cache;
-	struct request request; /* of one object; unused from page size on */
-	uint32_t header;        /* bytes in front of an object: of those that kfree frees, as in front of kmalloc's; else 0 */
-	uint64_t live;          /* objects that the client holds; those that kfree has freed too, as it knows no cache */
+	struct sy__slob_request request; /* of one object; unused from page size on */
+	uint32_t header; /* bytes in front of an object: of those that kfree frees, as in front of kmalloc's; else 0 */
+	uint64_t live;   /* objects that the client holds; those that kfree has freed too, as it knows no cache */
 };
 
 /* Stands behind objects of RCU-typesafe caches. The cache outlives its objects and knows their size. */
@@ -113,40 +106,19 @@ static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint3
 	return align == SY_CACHE_LINE ? SY__SLOB_LINE : SY__SLOB_OTHER;
 }
 
-static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset, uint32_t least)
+static inline struct sy__slob_request request_for(uint32_t bytes, uint32_t align, uint32_t offset, uint32_t least)
 {
 	enum sy__slob_kind kind = kind_for(align, offset, least);
 	enum sy__slob_kind weaker = offset ? SY__SLOB_POWER : SY__SLOB_WORD; /* no room for this kind: none for OTHER either */
 
-	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
-		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? weaker : kind };
+	return (struct sy__slob_request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
+		                          bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? weaker : kind };
 }
 
 /* ---- The fast path. With the lock held ------------------------------------------------------------------------- */
 
-static SY__OUT_OF_LINE struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
-                                                   struct sy__slob_place *place);
-
-static inline bool on_node(const struct sy_page *page, int node)
-{
-	return node == SY_ANY_NODE || sy__page_node(page) == node;
-}
-
-static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
-{
-	return sy__slob_page_state(page)->most[request->bound] >= request->want.units && on_node(page, node);
-}
-
-/* The page has no room for the request, and this largest block: lowers the bound for requests of its kind. */
-static inline void refuse(struct sy__slob_page *state, const struct request *request, uint32_t largest)
-{
-	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[request->bound] : request->want.units - 1;
-
-	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
-}
-
 /* The program has overwritten the first units of a free block. */
-static SY__COLD void tell_damage(const struct sy__slob_heap *slob, const struct sy_page *page, uint32_t block)
+void sy__slob_tell_damage(const struct sy__slob_heap *slob, const struct sy_page *page, uint32_t block)
 {
 	sy__bug((struct sy_heap *)&slob->heap, SY_BUG_WRITE_AFTER_FREE, sy__slob_page_units(slob, page) + block);
 }
@@ -155,12 +127,12 @@ static SY__COLD void tell_damage(const struct sy__slob_heap *slob, const struct 
 static SY__COLD struct sy_page *lose_page(const struct sy__slob_heap *slob, struct sy_page *page, uint32_t block)
 {
 	sy__fill(sy__slob_page_state(page)->most, 0, sizeof(sy__slob_page_state(page)->most));
-	tell_damage(slob, page, block);
+	sy__slob_tell_damage(slob, page, block);
 	return NULL;
 }
 
 /* The first page of the list with room, and where; NULL: none. */
-static inline struct sy_page *search_first(struct sy__slob_heap *slob, const struct request *request, int node,
+static inline struct sy_page *search_first(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node,
                                     struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
@@ -170,13 +142,13 @@ static inline struct sy_page *search_first(struct sy__slob_heap *slob, const str
 		struct sy_page *page = sy__slob_page_of_link(link);
 		struct sy__slob_page *state = sy__slob_page_state(page);
 
-		if (!may_serve(page, request, node))
+		if (!sy__slob_may_serve(page, request, node))
 			continue;
 		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place, &seen))
 			return page;
 		if (sy__unlikely(seen.damaged))
 			return lose_page(slob, page, seen.damaged - 1);
-		refuse(state, request, seen.largest);
+		sy__slob_refuse(state, request, seen.largest);
 	}
 	return NULL;
 }
@@ -199,7 +171,29 @@ static inline void *take(struct sy__slob_heap *slob, struct sy_page *page, const
 	return base + place->start;
 }
 
-static inline void *take_from_list(struct sy__slob_heap *slob, const struct request *request, int node)
+/* Puts a page at the front of its list. */
+static inline void link_first(struct sy__slob_heap *slob, struct sy__slob_page *state)
+{
+	sy__list_add_head(&slob->partial[state->list], &state->link);
+	if (sy__unlikely(slob->fit == SY__SLOB_BEST))
+		sy__slob_join_segment(slob, state);
+}
+
+/* Takes it off. */
+static inline void unlink(struct sy__slob_heap *slob, struct sy__slob_page *state)
+{
+	if (sy__unlikely(slob->fit == SY__SLOB_BEST))
+		sy__slob_leave_segment(slob, state);
+	sy__list_remove(&state->link);
+}
+
+/* A page that is on a list gets a block of so many units; 0: none. */
+static inline void tell_segment(struct sy__slob_heap *slob, const struct sy__slob_page *state, uint32_t units)
+{
+	sy__slob_segment_gets(&slob->segments.all[state->segment], units);
+}
+
+static inline void *take_from_list(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node)
 {
 	struct sy_list *list = &slob->partial[request->list];
 	struct sy__slob_place place;
@@ -207,7 +201,7 @@ static inline void *take_from_list(struct sy__slob_heap *slob, const struct requ
 
 	if (sy__unlikely(!sy__slob_smallest(&slob->sizes[request->list], request->want.units)))
 		return NULL;
-	page = sy__unlikely(slob->fit == SY__SLOB_BEST) ? search_best(slob, request, node, &place)
+	page = sy__unlikely(slob->fit == SY__SLOB_BEST) ? sy__slob_search_best(slob, request, node, &place)
 	                                               : search_first(slob, request, node, &place);
 	if (sy__unlikely(!page))
 		return NULL;
@@ -216,10 +210,13 @@ static inline void *take_from_list(struct sy__slob_heap *slob, const struct requ
 	struct sy_list *link = &sy__slob_page_state(page)->link;
 
 	if (!sy__slob_page_state(page)->free_units) {
-		sy__list_remove(link);
+		unlink(slob, sy__slob_page_state(page));
 	} else if (slob->fit == SY__SLOB_NEXT && list->next != link) {
 		sy__list_remove(list);
 		sy__list_add_tail(link, list); /* the list now begins at this page */
+	} else if (sy__unlikely(slob->fit == SY__SLOB_BEST)) {
+		tell_segment(slob, sy__slob_page_state(page), place.start - place.block);
+		tell_segment(slob, sy__slob_page_state(page), place.block + place.units - place.start - request->want.units);
 	}
 	return block;
 }
@@ -253,25 +250,27 @@ static inline bool put(struct sy__slob_heap *slob, struct sy_page *page, uint32_
 	sy__slob_count_out(sizes, joined.behind);
 	sy__slob_count_in(sizes, joined.units);
 	block_appears(state, joined.units);
+	if (sy__unlikely(slob->fit == SY__SLOB_BEST))
+		tell_segment(slob, state, joined.units);
 	return true;
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
-static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct request *request, int node);
-static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct request *request, unsigned slot, unsigned flags,
+static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node);
+static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct sy__slob_request *request, unsigned slot, unsigned flags,
                                          int node, uint64_t *live);
 static SY__OUT_OF_LINE void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t bytes);
 static SY__OUT_OF_LINE void leave_list(struct sy__slob_heap *slob, struct sy_page *page);
 
 /*
- * Instructions by bench/count_instructions, for 1,000 objects of 64 bytes allocated and freed in order: kmem_cache_alloc 489,
- * kmem_cache_free 275. About 95 of each belong to the slow call, which every call is. Functions are called only for best fit, a
+ * Instructions by bench/count_instructions, for 1,000 objects of 64 bytes allocated and freed in order: kmem_cache_alloc 504,
+ * kmem_cache_free 320. About 95 of each belong to the slow call, which every call is. Functions are called only for best fit, a
  * new page, a page that was full, and a page that becomes wholly free.
  */
 
 /* live, when not NULL, is counted up with the block, under the lock. */
-static void *block_alloc(struct sy__slob_heap *slob, const struct request *request, unsigned slot, unsigned flags,
+static void *block_alloc(struct sy__slob_heap *slob, const struct sy__slob_request *request, unsigned slot, unsigned flags,
                          int node, uint64_t *live)
 {
 	void *block;
@@ -376,7 +375,7 @@ static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struc
 static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy__slob_heap *slob = sy__slob_of(heap);
-	struct request request;
+	struct sy__slob_request request;
 	uint32_t bytes, align;
 	char *block;
 
@@ -438,7 +437,7 @@ static size_t slob_usable_size(struct sy_heap *heap, const void *object)
 /* ---- Off the fast path ----------------------------------------------------------------------------------------- */
 
 /* Takes a block from a new page; NULL: no memory. */
-static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct request *request, unsigned slot,
+static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct sy__slob_request *request, unsigned slot,
                                          unsigned flags, int node, uint64_t *live)
 {
 	struct sy_page *page = sy__pages_take(&slob->heap, slot, 0, flags & ~(unsigned)SY_ZERO, node, SY_USE_SLAB);
@@ -452,14 +451,14 @@ static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struc
 	place.start = sy__slob_start(0, &request->want);
 	state = sy__slob_page_state(page);
 	state->free_units = (uint16_t)SY__SLOB_PAGE_UNITS;
-	state->list = (uint16_t)request->list;
+	state->list = (uint8_t)request->list;
 	state->first = 0;
 	block_appears(state, SY__SLOB_PAGE_UNITS);
 	sy__lock(&slob->lock);
 	sy__slob_count_in(&slob->sizes[state->list], SY__SLOB_PAGE_UNITS);
 	block = take(slob, page, &place, request->want.units);
 	if (state->free_units)
-		sy__list_add_head(&slob->partial[request->list], &state->link);
+		link_first(slob, state);
 	slob->heap.counters.slow_allocs++;
 	if (live)
 		++*live;
@@ -480,7 +479,7 @@ static SY__OUT_OF_LINE void leave_list(struct sy__slob_heap *slob, struct sy_pag
 		sy__slob_read(base, block, &units, &next);
 		sy__slob_count_out(&slob->sizes[state->list], units);
 	}
-	sy__list_remove(&state->link);
+	unlink(slob, state);
 }
 
 /* Puts a full page, of which a block was just freed, on the list that fits it. */
@@ -491,78 +490,12 @@ static SY__OUT_OF_LINE void join_list(struct sy__slob_heap *slob, struct sy_page
 
 	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
 	state->first = (uint16_t)block;
-	state->list = (uint16_t)list_for(bytes);
+	state->list = (uint8_t)list_for(bytes);
 	state->may_have = 0;
 	sy__fill(state->most, 0, sizeof(state->most));
 	block_appears(state, units);
 	sy__slob_count_in(&slob->sizes[state->list], units);
-	sy__list_add_head(&slob->partial[state->list], &state->link);
-}
-
-/* ---- Best fit ------------------------------------------------------------------------------------------------- */
-
-/* Whether the page is known to have no block for the request of less than `below` units. Nothing is known for kind OTHER. */
-static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t below)
-{
-	return state->known_least >= below && state->known_want == sy__slob_key(request->kind, request->want.units);
-}
-
-/* The bits of the sizes from `from` on, and below `to`, which is larger. */
-static inline uint64_t size_bits(uint32_t from, uint32_t to)
-{
-	uint32_t first = from / SY__SLOB_WORD_UNITS, count = (to - 1) / SY__SLOB_WORD_UNITS - first + 1;
-	uint64_t bits = count < 64 ? ((uint64_t)1 << count) - 1 : ~(uint64_t)0;
-
-	return bits << first % 64 | bits >> (-first & 63);
-}
-
-/* Looks at all blocks of a page, notes what it has, and returns the units of the smallest with room for the request, or
- * SY__SLOB_NO_BLOCK. If they are less than `below`, *place is there. */
-static uint32_t find_least(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
-                           uint32_t below, struct sy__slob_place *place)
-{
-	struct sy__slob_page *state = sy__slob_page_state(page);
-	struct sy__slob_seen seen;
-	uint32_t least = sy__slob_best_fit(sy__slob_page_units(slob, page), state->first, &request->want, below, place, &seen);
-
-	state->may_have = seen.sizes;
-	if (sy__unlikely(seen.damaged)) {
-		tell_damage(slob, page, seen.damaged - 1);
-		state->most[request->bound] = 0;
-	} else if (least == SY__SLOB_NO_BLOCK) {
-		refuse(state, request, seen.largest);
-	} else if (request->kind != SY__SLOB_OTHER) {
-		state->known_want = sy__slob_key(request->kind, request->want.units);
-		state->known_least = (uint16_t)least;
-	}
-	return least;
-}
-
-/* The first page of the list with the tightest sufficient block, and its place; NULL: none. */
-static SY__OUT_OF_LINE struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
-                                                   struct sy__slob_place *place)
-{
-	struct sy_list *list = &slob->partial[request->list];
-	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units);
-	uint32_t best_units = SY__SLOB_NO_BLOCK;
-	uint64_t better = ~(uint64_t)0;
-	struct sy_page *best = NULL;
-
-	for (struct sy_list *link = list->next; link != list && best_units != tightest; link = link->next) {
-		struct sy_page *page = sy__slob_page_of_link(link);
-		const struct sy__slob_page *state = sy__slob_page_state(page);
-		uint32_t least;
-
-		if (!(state->may_have & better) || !may_serve(page, request, node) || known_to_lack(state, request, best_units))
-			continue;
-		least = find_least(slob, page, request, best_units, place);
-		if (least < best_units) {
-			best = page;
-			best_units = least;
-			better = size_bits(tightest, best_units);
-		}
-	}
-	return best;
+	link_first(slob, state);
 }
 
 /* ---- The log -------------------------------------------------------------------------------------------------- */
@@ -574,7 +507,7 @@ struct listing {
 };
 
 /* Lists the blocks of one page that Linux's walk looks at; true: the search ends here. */
-static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const struct sy__slob_request *request,
                       struct listing *listing)
 {
 	uint32_t block = sy__slob_page_state(page)->first, units, next;
@@ -597,7 +530,7 @@ static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const st
 }
 
 /* Lists what Linux's walk for this request looks at, before it changes anything. */
-static SY__COLD void list_search(struct sy__slob_heap *slob, const struct request *request, int node,
+static SY__COLD void list_search(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node,
                                  struct listing *listing)
 {
 	struct sy_list *list = &slob->partial[request->list];
@@ -607,13 +540,13 @@ static SY__COLD void list_search(struct sy__slob_heap *slob, const struct reques
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 
-		if (sy__slob_page_state(page)->free_units >= request->want.units && on_node(page, node) &&
+		if (sy__slob_page_state(page)->free_units >= request->want.units && sy__slob_on_node(page, node) &&
 		    list_page(slob, page, request, listing))
 			return;
 	}
 }
 
-static SY__COLD void log_search(struct sy__slob_heap *slob, const struct request *request, int node)
+static SY__COLD void log_search(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node)
 {
 	struct sy_heap *heap = &slob->heap;
 	struct listing listing;
@@ -627,7 +560,7 @@ static SY__COLD void log_search(struct sy__slob_heap *slob, const struct request
 	heap->log(heap->log_context, "slob_chosen", &listing.chosen, 1);
 }
 
-static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct request *request, int node)
+static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct sy__slob_request *request, int node)
 {
 	bool now;
 

@@ -5,9 +5,9 @@
 #include "../../list.h"
 #include "../../page_interface.h"
 #include "blocks.h"
+#include "segments.h"
 #include "sizes.h"
 
-enum { SY__SLOB_SMALL, SY__SLOB_MEDIUM, SY__SLOB_LARGE, SY__SLOB_LISTS };
 enum sy__slob_fit { SY__SLOB_NEXT, SY__SLOB_FIRST, SY__SLOB_BEST };
 
 /* Requests by their alignment. A page that refuses a request refuses all larger ones of that kind, unless it is OTHER. */
@@ -27,7 +27,8 @@ struct sy__slob_page {
 	uint16_t most[SY__SLOB_KINDS]; /* units; no larger request of the kind finds room here */
 	uint16_t free_units;
 	uint16_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
-	uint16_t list;  /* which it is on, if it is on one */
+	uint8_t list;   /* which it is on, if it is on one */
+	uint8_t segment; /* of that list; best fit alone */
 	uint16_t known_want;  /* key of the last request that best fit looked for in all its blocks */
 	uint16_t known_least; /* units of the smallest block that this request can have; 0: not known any more */
 };
@@ -45,6 +46,7 @@ struct sy__slob_heap {
 	sy__lock_t lock;
 	struct sy_list partial[SY__SLOB_LISTS];
 	struct sy__slob_sizes sizes[SY__SLOB_LISTS]; /* of the free blocks of the pages on each list */
+	struct sy__slob_segments segments;
 	enum sy__slob_fit fit;
 	uint64_t log_every, until_log;
 };
@@ -68,6 +70,42 @@ static inline sy__slob_unit_t *sy__slob_page_units(const struct sy__slob_heap *s
 {
 	return (sy__slob_unit_t *)sy__page_address(&slob->heap, page);
 }
+
+/* A request, worked out once. */
+struct sy__slob_request {
+	struct sy__slob_want want;
+	uint32_t bytes;
+	uint32_t list;
+	enum sy__slob_kind kind, bound; /* bound: the kind whose bound holds for it */
+};
+
+static inline bool sy__slob_on_node(const struct sy_page *page, int node)
+{
+	return node == SY_ANY_NODE || sy__page_node(page) == node;
+}
+
+static inline bool sy__slob_may_serve(struct sy_page *page, const struct sy__slob_request *request, int node)
+{
+	return sy__slob_page_state(page)->most[request->bound] >= request->want.units && sy__slob_on_node(page, node);
+}
+
+/* The page has no room for the request, and this largest block: lowers the bound for requests of its kind. */
+static inline void sy__slob_refuse(struct sy__slob_page *state, const struct sy__slob_request *request, uint32_t largest)
+{
+	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[request->bound] : request->want.units - 1;
+
+	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
+}
+
+/* The program has overwritten the first units of a free block. */
+SY__COLD void sy__slob_tell_damage(const struct sy__slob_heap *, const struct sy_page *, uint32_t block);
+
+/* best.c: the first page of the list with the tightest sufficient block, and its place; NULL: none. */
+struct sy_page *sy__slob_search_best(struct sy__slob_heap *, const struct sy__slob_request *, int node, struct sy__slob_place *);
+
+/* best.c: a page is at the front of its list; is about to leave it. */
+void sy__slob_join_segment(struct sy__slob_heap *, struct sy__slob_page *);
+void sy__slob_leave_segment(struct sy__slob_heap *, struct sy__slob_page *);
 
 /* check.c: NULL, or the first invariant that does not hold. */
 const char *sy__slob_check(struct sy_heap *);

@@ -4,11 +4,9 @@ The work is done by the C program slabyard-import (import/import.h says how); th
 what it writes into Parquet. Everything streams: no step holds more than a block of rows, so a capture may be larger than
 memory. inputs.py opens what is read, writer.py makes the trace.
 
-                 perf script, 1st half -+
-    perf.data                           +--> slabyard-import --> blocks of columns --> row groups --> T.parquet
-                 perf script, 2nd half -+
-    text.xz      decompressor ----------+
-    text         ------------------------
+    perf.data    perf script, or -------+
+    text.xz      decompressor ----------+--> slabyard-import --> blocks of columns --> row groups --> T.parquet
+    text         -----------------------+
 
 The trace is written under a temporary name and renamed when it is whole. Whatever ends the import ends its children.
 """
@@ -131,10 +129,8 @@ def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]
         size = ["--page-size", str(about.page_size)] if about.page_size else []
         command = [program(PROGRAM), *inputs.options, *marks, *size]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = stack.enter_context(child(command, pass_fds=inputs.descriptors, env=environment, **streams))
-        for descriptor in inputs.descriptors:
-            os.close(descriptor)
-        inputs.descriptors.clear()
+        process = stack.enter_context(child(command, pass_fds=inputs.passed, env=environment, **streams))
+        inputs.close()
         assert process.stdout is not None
         enlarge_pipe(process.stdout.fileno())
         try:

@@ -1,10 +1,11 @@
-"""Where the import program reads from: text as it is, compressed text through a thread, perf.data through `perf script`, trace-cmd's
-files through `trace-cmd report`.
+"""Where the import program reads from: text as it is, compressed text through a thread, perf.data as it is or through `perf script`,
+trace-cmd's files through `trace-cmd report`.
 
 Each becomes a descriptor that slabyard-import gets, so that nothing is whole in memory or a second time on disk. The first bytes of
-a capture tell what it is. For perf.data, `perf script` makes the text (of a large file from a stream, see perfdata.py), and since it is the
-slowest step by far, two of them work at once on the two halves of a large file. When a producer fails, the import program only sees its
-input end early; so the producers are asked for their errors when all has been read.
+a capture tell what it is. A large perf.data is read by slabyard-import itself where perfformat.py can describe it. Of others `perf script`
+makes the text, the slowest step by far; so of a large file (from a stream, see perfdata.py) two of them work at once on the two halves.
+When a producer fails, the import program only sees its input end early; so the producers are asked for their errors when all has been
+read.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ import pyarrow as pa
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special
 from ..base.programs import child, last_line
-from . import evidence, heaptrack, perfdata
+from . import evidence, heaptrack, perfdata, perfformat
 
-LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
+LARGE = 64 << 20  # bytes of perf.data from which perf script is left out, or two of them work at once
 _FIELDS = "comm,pid,cpu,time,event,trace"
 _TRACE_DAT = b"\x17\x08\x44tracing"  # how trace-cmd's file begins
 _HEAD = 16  # bytes that tell what a file is
@@ -93,11 +94,28 @@ class Inputs:
     descriptors: list[int]
     check: Callable[[], None]  # raises UserError when a producer failed
     resolve: Callable[[Sequence[str]], list[str]] = list  # call sites with symbols for addresses
+    layouts: dict[int, int] = field(default_factory=dict)  # of descriptors with perf.data, those that have its layout
 
     @property
     def options(self) -> list[str]:
         """slabyard-import's, that name the descriptors."""
-        return [word for descriptor in self.descriptors for word in ("--input", str(descriptor))]
+        words = []
+        for descriptor in self.descriptors:
+            words += ["--input", str(descriptor)]
+            words += ["--perf", str(self.layouts[descriptor])] if descriptor in self.layouts else []
+        return words
+
+    @property
+    def passed(self) -> list[int]:
+        """All descriptors that slabyard-import gets."""
+        return [*self.descriptors, *self.layouts.values()]
+
+    def close(self) -> None:
+        """Closes them, once slabyard-import has them or nobody will."""
+        for descriptor in self.passed:
+            os.close(descriptor)
+        self.descriptors.clear()
+        self.layouts.clear()
 
 
 def open_inputs(sources: Sequence[str], about: About, stack: contextlib.ExitStack) -> Inputs:
@@ -117,10 +135,12 @@ def open_inputs(sources: Sequence[str], about: About, stack: contextlib.ExitStac
         return list(call_sites)
 
     joined = Inputs([], check, resolve)
-    stack.callback(_close_all, joined)
+    stack.callback(joined.close)
     for part in parts:
         joined.descriptors += part.descriptors
+        joined.layouts |= part.layouts
         part.descriptors.clear()
+        part.layouts.clear()
     return joined
 
 
@@ -191,13 +211,8 @@ class _WithHead(io.RawIOBase):
 
 def _single(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], None] = lambda: None) -> Inputs:
     inputs = Inputs([descriptor], check)
-    stack.callback(_close_all, inputs)
+    stack.callback(inputs.close)
     return inputs
-
-
-def _close_all(inputs: Inputs) -> None:
-    for descriptor in inputs.descriptors:
-        os.close(descriptor)
 
 
 def _decompressor(head: bytes) -> Callable[[Any], Any] | None:
@@ -276,6 +291,9 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
     if data is None or not data.streams or about.has_stacks or path.stat().st_size < LARGE:
         producers.start([*script, "-i", str(path)], subprocess.DEVNULL)
         return producers.inputs
+    layout = perfformat.layout(data, about.window)
+    if layout:
+        return _decoded(path, data, layout, stack)
     producers.inputs.resolve = functools.partial(perfdata.resolve, data=data)
     for part in data.parts(min(2, len(os.sched_getaffinity(0)))):
         process = producers.start([*script, "-i", "-"], subprocess.PIPE)
@@ -283,6 +301,17 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
         _feed(data, part, os.dup(process.stdin.fileno()))
         process.stdin.close()
     return producers.inputs
+
+
+def _decoded(path: Path, data: perfdata.PerfData, layout: str, stack: contextlib.ExitStack) -> Inputs:
+    """perf.data that slabyard-import reads itself."""
+    inputs = _single(os.open(path, os.O_RDONLY | os.O_CLOEXEC), stack)
+    inputs.resolve = functools.partial(perfdata.resolve, data=data)
+    with tempfile.TemporaryFile() as file:
+        file.write(layout.encode())
+        file.seek(0)
+        inputs.layouts[inputs.descriptors[0]] = os.dup(file.fileno())
+    return inputs
 
 
 def _script(about: About) -> list[str]:
@@ -322,7 +351,7 @@ class _Producers:
         self._complaint = complaint
         self._children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         self._stack = stack
-        stack.callback(_close_all, self.inputs)
+        stack.callback(self.inputs.close)
 
     def start(self, command: list[str], stdin: int) -> subprocess.Popen[bytes]:
         """One more of them."""

@@ -25,6 +25,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from ..base.errors import UserError
@@ -66,6 +67,11 @@ class PerfData:
     def _feature(self, number: int) -> bytes:
         return self._read(*self.features[number]) if number in self.features else b""
 
+    @property
+    def tracing_data(self) -> bytes:
+        """The kernel's description of its events."""
+        return self._feature(_TRACING_DATA)
+
     def parts(self, count: int) -> list[tuple[int, int]]:
         """The data section in about equal parts, as offsets from and to; fewer where no boundary of records is found."""
         start, end = self.data[0], sum(self.data)
@@ -88,7 +94,7 @@ class PerfData:
 
     def stream_to(self, descriptor: int, part: tuple[int, int]) -> None:
         """Writes a part of the data (see parts) as a stream. Raises BrokenPipeError when its reader ends."""
-        formats = self._feature(_TRACING_DATA)
+        formats = self.tracing_data
         formats += bytes(-len(formats) % 8)
         head = struct.pack("<8sQ", b"PERFILE2", STREAM_HEADER)
         for attribute, ids in self.attributes:
@@ -196,25 +202,27 @@ def resolve(call_sites: Sequence[str], data: PerfData) -> list[str]:
     text = _kallsyms(data)
     if text is None:
         return list(call_sites)
-    table = _symbols(text, data) if any(site.startswith("0x") for site in call_sites) else None
+    found = re.findall(r"^([0-9a-f]+) [tTwW] (\S+)(?:\t(\[\S+\]))?$", text, re.MULTILINE)
+    table = _symbols(found, data) if any(site.startswith("0x") for site in call_sites) else None
     named = [_symbol(site, table) if site.startswith("0x") else site for site in call_sites]
-    modules = _modules(text)
+    modules = _modules(found)
     return [f"{site} {modules[name]}" if modules.get(name := site.partition("+")[0]) and site[-1] != "]" else site for site in named]
 
 
-def _modules(text: str) -> dict[str, str]:
+def _modules(found: Sequence[tuple[str, str, str]]) -> dict[str, str]:
     """By function the module that has it, `[ext4]`; an empty text for functions of the kernel, and where several have one."""
-    found: dict[str, str] = {}
-    for name, module in re.findall(r"^\S+ [tTwW] (\S+)(?:\t(\[\S+\]))?$", text, re.MULTILINE):
-        found[name] = module if found.get(name, module) == module else ""
-    return found
+    modules: dict[str, str] = {}
+    for _, name, module in found:
+        modules[name] = module if modules.get(name, module) == module else ""
+    return modules
 
 
 @dataclass
 class _Symbols:
-    addresses: list[int]
+    addresses: list[str]  # as kallsyms prints them, ascending; all have one width
     names: list[str]
-    end: int  # addresses from here on are not known
+    shift: int  # what the recorded kernel's addresses are above these
+    end: int | None  # addresses from here on are not known
 
 
 def _kallsyms(data: PerfData) -> str | None:
@@ -228,31 +236,30 @@ def _kallsyms(data: PerfData) -> str | None:
     return text or None
 
 
-def _symbols(text: str, data: PerfData) -> _Symbols | None:
-    found = [(int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) [tTwW] (\S+)", text, re.MULTILINE)]
-    found.sort(key=lambda symbol: symbol[0])  # stable: of several names at one address the first one stands
-    known = {name: address for address, name in found}
+def _symbols(found: Sequence[tuple[str, str, str]], data: PerfData) -> _Symbols | None:
+    ordered = sorted(found, key=itemgetter(0))  # stable: of several names at one address the first one stands
     anchor = data.kernel_text()
-    if not found or not found[-1][0] or anchor is None or anchor[0] not in known:
+    known = {name: address for address, name, _ in found if anchor and name in (anchor[0], "_etext")}
+    if not ordered or not int(ordered[-1][0], 16) or anchor is None or anchor[0] not in known:
         return None  # kptr_restrict hides the addresses
-    shift = anchor[1] - known[anchor[0]]
+    shift = anchor[1] - int(known[anchor[0]], 16)
     # Modules were loaded elsewhere before the kernel was booted again.
-    end = 1 << 64 if shift == 0 else known.get("_etext", 0) + shift
-    return _Symbols([address + shift for address, _ in found], [name for _, name in found], end)
+    end = None if shift == 0 else int(known.get("_etext", "0"), 16)
+    return _Symbols([address for address, _, _ in ordered], [name for _, name, _ in ordered], shift, end)
 
 
 def _symbol(site: str, table: _Symbols | None) -> str:
     if table is None:
         return site
     try:
-        address = int(site, 16)
+        address = int(site, 16) - table.shift
     except ValueError:
         return site
-    place = bisect.bisect_right(table.addresses, address) - 1
-    if place < 0 or address >= table.end:
+    place = bisect.bisect_right(table.addresses, f"{address:0{len(table.addresses[0])}x}") - 1
+    if address < 0 or place < 0 or (table.end is not None and address >= table.end):
         return site
     first = bisect.bisect_left(table.addresses, table.addresses[place])
-    return f"{table.names[first]}+0x{address - table.addresses[place]:x}"
+    return f"{table.names[first]}+0x{address - int(table.addresses[place], 16):x}"
 
 
 def running_build_id() -> str:

@@ -190,6 +190,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
             kind, origin = kind[rows], origin[rows]
             # kfree also frees the objects of caches; the importer has found out which.
             kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
+            # A cache's free of a kmalloc: events between the two were lost. It tells that the kmalloc is gone.
+            kind[(kind == CACHE_FREE) & (column["cache"] == NO_CACHE) & (origin != trace.OLDER)] = KFREE
             is_page, older = is_page[rows], origin == trace.OLDER
             column["cpu"] %= cpus
             column["node"] = np.where(column["node"] < nodes, column["node"], -1)
