@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from slabyard.base.errors import UserError
+from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
 from slabyard.study import document, papers, study, tables
-from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
 from test_cli import complaint, slabyard
 
@@ -119,6 +120,35 @@ def test_what_is_missing_is_told_before_the_first_run() -> None:
 
     with pytest.raises(UserError, match="valgrind"):
         run([item("one", never), Item("bonwick", "two", "", "", never, judge, missing)], None)
+
+
+def test_the_study_goes_on_without_what_cannot_be_run() -> None:
+    def missing() -> None:
+        raise UserError("no <valgrind>", MISSING)
+
+    def fails(_: Work) -> Data:
+        raise UserError("the boot failed")
+
+    def good(_: Work) -> Data:
+        return {"first": [2.0, 2.0]}
+
+    left: list[LeftOut] = []
+    wanted = [item("one", fails), Item("bonwick", "two", "The second", "", fails, judge, missing), item("three", good)]
+    done = study.run(wanted, True, None, QUIET, lambda _: None, left.append)
+    assert [one.item.name for one in done] == ["three"]
+    assert [(one.item.name, one.error.message) for one in left] == [("two", "no <valgrind>"), ("one", "the boot failed")]
+    assert [row[-1] for row in tables.tables(done, left)[-1].rows] == [HOLDS, "left out", "left out"]
+    assert "no &lt;valgrind&gt;" in tables.page(done, left)
+
+
+def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:
+    found = slabyard("study", "ferreira", "--quick", env={**os.environ, "PATH": str(tmp_path)})
+    lines = found.stderr.splitlines()
+    assert found.returncode == MISSING and not found.stdout, found.stderr
+    assert [line.partition(": left out: ")[0] for line in lines[:-1]] == [
+        f"slabyard: ferreira {one.name}" for one in papers.items() if one.paper == "ferreira"
+    ]
+    assert "none of these" in lines[-1] and "Traceback" not in found.stderr
 
 
 def test_what_is_shown(tmp_path: Path) -> None:

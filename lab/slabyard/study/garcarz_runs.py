@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..kernels import build, cost, guest, kinds, machine, run, source, sysbench, tools, workloads
+from ..kernels import build, cost, guest, kinds, machine, run, sysbench, tools, workloads
 from ..kernels.workloads import Workload
 from ..trace import snapshots
 from .work import Work
@@ -68,10 +68,9 @@ def scale(work: Work) -> Scale:
 
 def check(*systems: str) -> None:
     """UserError where this machine lacks what builds and boots the kernels, or an arm64 program."""
-    source.find(None)
     for system in systems:
         arch = SYSTEMS[system]
-        tools.require((*tools.BUILD, *tools.ARCHITECTURES[arch]), f"kernels for {arch}")
+        build.check(arch)
         tools.boot(arch)
         workloads.of(_workload("memory", FULL), arch)
         cost.check(arch)

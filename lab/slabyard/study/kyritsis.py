@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..kernels import build, kinds, workloads
+from ..kernels import build, kinds, tools, workloads
 from ..kernels import run as kernel_run
 from ..kernels.machine import Plan, default_hardware
 from ..replay.workload import Options, Workload
@@ -425,6 +425,11 @@ KERNELS = ("slob", "slabyard:slob:fit=next", "slabyard:slob:fit=first", "slabyar
 _LINE = re.compile(r"slabyard\.fill: (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 
 
+def _check_kernel() -> None:
+    build.check("um")
+    tools.boot("um")
+
+
 def in_kernel(text: str, progress: Progress) -> dict[str, list[list[int]]]:
     """Of a user-mode kernel that makes the calls itself (ports/linux/fill.c), by greatest size: calls so far, pages, bytes unused."""
     spec = kinds.parse(text)
@@ -503,6 +508,6 @@ ITEMS: list[Item] = [
         "kyritsis", "counting", "Why 80% for 72%, and why worse for large ones", "Results, Conclusions", _measure_counting, _judge_counting,
         filling.check, exact=True,
     ),
-    Item("kyritsis", "kernel", "The three experiments inside kernels", "Results", _measure_kernel, _judge_kernel),
+    Item("kyritsis", "kernel", "The three experiments inside kernels", "Results", _measure_kernel, _judge_kernel, _check_kernel),
     Item("kyritsis", "log", "The candidates of single searches", "Part A, the log", _measure_log, _judge_log, filling.check, exact=True),
 ]  # fmt: skip

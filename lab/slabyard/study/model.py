@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..base.errors import UserError
 from .work import Work
 
 Data = dict[str, Any]
@@ -133,6 +134,14 @@ class Done:
     @functools.cached_property
     def outcome(self) -> Outcome:
         return self.item.judge(self.record["data"])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An item that could not be run here, and why."""
+
+    item: Item
+    error: UserError
 
 
 RECORDS = Path(__file__).parent / "records"

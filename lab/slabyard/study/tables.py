@@ -10,18 +10,19 @@ from markupsafe import Markup
 
 from ..base import html
 from ..base.table import Cell, Figure, Table, show
-from .model import Done, Sheet
+from .model import Done, LeftOut, Sheet
 from .model import Figure as Measured
 from .papers import PAPERS
 
 
-def summary(done: Sequence[Done]) -> Table:
+def summary(done: Sequence[Done], left_out: Sequence[LeftOut]) -> Table:
     """A row for each item."""
     rows: list[list[Cell]] = [[one.item.paper, one.item.name, one.item.title, one.outcome.verdict] for one in done]
+    rows += [[one.item.paper, one.item.name, one.item.title, "left out"] for one in left_out]
     return Table("", ["paper", "item", "what", "verdict"], rows, keys=2)
 
 
-def tables(done: Sequence[Done]) -> list[Table]:
+def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table]:
     """All of it: of each item its sheets, then its claims; last the summary, if there are several items."""
     found: list[Table] = []
     for one in done:
@@ -34,7 +35,7 @@ def tables(done: Sequence[Done]) -> list[Table]:
             notes.append("A quick run: less work and fewer repetitions than the full one.")
         title = f"{one.item.paper} {one.item.name}: what the paper says"
         found.append(Table(title, ["claim", "holds", "why"], claims, [*outcome.notes, *notes]))
-    return [*found, summary(done)] if len(done) > 1 else found
+    return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
 
 
 def sheet_table(title: str, sheet: Sheet) -> Table:
@@ -86,7 +87,7 @@ def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def page(done: Sequence[Done]) -> str:
+def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
     """One HTML file that needs no network, with the pictures."""
     shown = [
         {
@@ -109,4 +110,4 @@ def page(done: Sequence[Done]) -> str:
         for one in done
     ]
     papers = {name: title for name, title in PAPERS.items() if any(one["paper"] == name for one in shown)}
-    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown)
+    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown, left_out=left_out)

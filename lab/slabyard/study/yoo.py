@@ -49,6 +49,7 @@ BY_CPUS, BY_TURN = (1, 2, 4, 8), (25, 100, 400, 1600)
 
 
 def check() -> None:
+    build.check("x86_64")
     cost.check()
     tools.boot("x86_64")
     tools.require((tools.HACKBENCH,), "the workload hackbench")
