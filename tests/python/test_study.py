@@ -163,11 +163,24 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert json.loads(json.dumps(tables.plain(done)))[1]["verdict"] == HOLDS
 
 
+def test_names_of_two_parts_go_across() -> None:
+    def columns(names: list[str], paper: float | None = None) -> list[str]:
+        return tables.sheet_table("t", Sheet("t", "s", [(name, Figure(paper, float(at))) for at, name in enumerate(names)])).columns
+
+    grid = ["SLAB, 1 CPU", "SLAB, 2 CPUs", "SLUB, 1 CPU", "SLUB, 2 CPUs"]
+    assert columns(grid) == ["", "1 CPU", "2 CPUs"] and columns([name.replace(",", ":") for name in grid]) == ["", "1 CPU", "2 CPUs"]
+    found = tables.sheet_table("t", Sheet("t", "s", [(name, Figure(None, float(at))) for at, name in enumerate(grid)]))
+    assert found.title == "t, s" and found.rows == [["SLAB", 0.0, 1.0], ["SLUB", 2.0, 3.0]]
+    assert columns(grid, 1.0)[0:2] == ["", "paper, s"]
+    for other in (grid[:3], [*grid[:3], grid[0]], grid[:2], ["SLAB", "SLUB"], [f"{name}, {at}" for name in "ab" for at in range(9)]):
+        assert columns(other) == ["", "ours, s"], other
+
+
 def test_pictures_that_stand_side_by_side() -> None:
-    pictures = [Picture("alone", "<svg>a</svg>"), *(Picture(name, f"<svg>{name}</svg>", beside=True) for name in "bc")]
+    pictures = [Picture("alone", "<svg>a</svg>"), *(Picture(name, f"<svg>{name}</svg>", beside=26) for name in "bc")]
     beside = dataclasses.replace(item("one", lambda _: {}), judge=lambda _: Outcome([], [], pictures))
     page = tables.page(run([beside], None))
-    assert page.count('<div class="beside">') == 1 and page.index("<svg>a") < page.index('"beside"') < page.index("<svg>b")
+    assert page.count('<div class="beside" style="--least: 26rem">') == 1 and page.index("<svg>a") < page.index('"beside"') < page.index("<svg>b")
     assert page.index("<svg>c") < page.index("</div>")
 
 

@@ -72,11 +72,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, as SVG. `beside`: it stands side by side with those before and after it that do, where there is room."""
+    """A drawing, as SVG. `beside`: the least width (rem) with which it stands side by side with those before and after it that have the
+    same; 0: it stands alone."""
 
     title: str
     svg: str
-    beside: bool = False
+    beside: int = 0
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Outcome:
     pictures: Sequence[Picture] = ()
     stands_for: str = ""  # what we measure in place of the paper's machine or workload, and what that leaves open
     notes: list[str] = field(default_factory=list)
+    listing: Sequence[str] = ()  # lines of a log, to be shown as they are
 
     @property
     def verdict(self) -> str:
@@ -117,6 +119,11 @@ class Item:
     @property
     def ident(self) -> str:
         return f"{self.paper}-{self.name}"
+
+    @property
+    def heading(self) -> str:
+        """Place and title, as a heading."""
+        return f"{self.place[:1].upper()}{self.place[1:]}: {self.title}"
 
     @property
     def record(self) -> str:

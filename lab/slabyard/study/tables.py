@@ -14,6 +14,8 @@ from .model import Done, LeftOut, Sheet
 from .model import Figure as Measured
 from .papers import PAPERS
 
+MOST_COLUMNS = 8  # of figures, across
+
 
 def summary(done: Sequence[Done], left_out: Sequence[LeftOut]) -> Table:
     """A row for each item."""
@@ -39,12 +41,31 @@ def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table
 
 
 def sheet_table(title: str, sheet: Sheet) -> Table:
-    """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them."""
-    paper, ours = f"paper, {sheet.paper_unit or sheet.unit}", f"ours, {sheet.unit}"
+    """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them, and then across where its
+    rows have names of two parts."""
+    paper, ours = _with_unit("paper", sheet.paper_unit or sheet.unit), _with_unit("ours", sheet.unit)
     rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
     if all(one.paper is None for _, one in sheet.rows):
+        if across := _across(sheet):
+            return Table(_with_unit(title, sheet.unit), across[0], across[1:], list(sheet.notes))
         return Table(title, ["", ours], [[name, _ours(one)] for name, one in sheet.rows], list(sheet.notes))
     return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name}, {unit}" if unit else name
+
+
+def _across(sheet: Sheet) -> list[list[Any]]:
+    """Rows as `SLAB, 1 CPU` as lines and columns, the head first; nothing where these are not all there, or too many across."""
+    for separator in (", ", ": "):
+        names = [name.rpartition(separator)[::2] for name, _ in sheet.rows]
+        down, along = ([*dict.fromkeys(part)] for part in zip(*names, strict=True))
+        figures = dict(zip(names, (one for _, one in sheet.rows), strict=True))
+        whole = len(figures) == len(sheet.rows) == len(down) * len(along)
+        if whole and all((*down, *along)) and len(down) > 1 and 1 < len(along) <= MOST_COLUMNS:
+            return [["", *along], *([name, *(_ours(figures[name, column]) for column in along)] for name in down)]
+    return []
 
 
 def _ours(one: Measured) -> Cell:
@@ -92,6 +113,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
     shown = [
         {
             "ident": one.item.ident,
+            "heading": one.item.heading,
             "title": one.item.title,
             "place": one.item.place,
             "paper": one.item.paper,
@@ -103,6 +125,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
                 for beside, group in itertools.groupby(outcome.pictures, lambda picture: picture.beside)
             ],
             "notes": outcome.notes,
+            "listing": outcome.listing,
             "stands_for": outcome.stands_for,
             "quick": one.record["quick"],
             "machine": one.record["machine"],

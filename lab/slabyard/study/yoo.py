@@ -220,7 +220,7 @@ def _graphs(data: Data) -> list[Picture]:
         stacks = unpacked(data[text][0]["boxes"])
         svg = str(icicle.picture(stacks, kinds.KINDS[text].slow, f"{text} under hackbench", look, GRAPH_WIDTH))
         words = f"{text}: stacks of the kernel, callees below; allocation blue, freeing orange, slow paths darker"
-        found.append(Picture(words, svg, beside=True))
+        found.append(Picture(words, svg, beside=26))
     return found
 
 
@@ -340,12 +340,12 @@ ITEMS: list[Item] = [
     Item(
         "yoo",
         "shares",
-        "hackbench's time in the allocator, and the flame graphs",
-        "SLUB, SLAB, SLOB",
+        "Time of hackbench in the allocator, and the flame graphs",
+        "sections SLUB, SLAB, SLOB",
         _measure_shares,
         _judge_shares,
         check,
     ),
-    Item("yoo", "waiting", "Waiting for SLOB's lock", "SLOB", _measure_waiting, _judge_waiting, check),
-    Item("yoo", "threads", "The allocator's share among threads", "SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
+    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check),
+    Item("yoo", "threads", "The allocator's share among threads", "sections SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
 ]
