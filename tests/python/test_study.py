@@ -142,7 +142,7 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
 
 
 def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:
-    found = slabyard("study", "ferreira", "--quick", env={**os.environ, "PATH": str(tmp_path)})
+    found = slabyard("study", "ferreira", "--quick", "-o", tmp_path / "kept", env={**os.environ, "PATH": str(tmp_path)})
     lines = found.stderr.splitlines()
     assert found.returncode == MISSING and not found.stdout, found.stderr
     assert [line.partition(": left out: ")[0] for line in lines[:-1]] == [

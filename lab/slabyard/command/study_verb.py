@@ -56,6 +56,8 @@ def _study(options: argparse.Namespace) -> int:
             if len(wanted) == 1:
                 done = study.run(wanted, options.quick, options.output, progress, lambda _: None)
             else:
+                if options.output is None:
+                    note("nothing is kept of this study if it is ended; with -o FOLDER it goes on where it was")
                 done = study.run(wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)))
     status = max((one.error.status for one in left_out), default=DONE)
     if not done:

@@ -131,7 +131,7 @@ def told(found: Samples, unit: str) -> str:
     """The figures, the least first: `SLOB 1.2 (1.1 to 1.3), SLAB 1.4 s`."""
     texts = []
     for name, values in sorted(found.items(), key=lambda one: statistics.fmean(one[1])):
-        window = f" ({show(min(values))} to {show(max(values))})" if min(values) < max(values) else ""
+        window = f" ({show(min(values))} to {show(max(values))})" if show(min(values)) != show(max(values)) else ""
         texts.append(f"{name} {show(statistics.fmean(values))}{window}")
     return f"{', '.join(texts)}{' ' if unit else ''}{unit}"
 

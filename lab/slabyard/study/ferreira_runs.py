@@ -31,7 +31,7 @@ from ..base.errors import UserError
 from ..kernels import build, cost, flame, guest, kinds, machine, run, sysbench, tools
 from ..kernels.workloads import Job, Workload
 from .model import Data
-from .work import Work
+from .work import REPETITIONS, Work
 
 ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard"}
 SHORT = 16  # objects
@@ -60,7 +60,7 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), 3, 1000, 128, (1, 4), 2000, 256)
+FULL = Scale((1, 2, 4, 8), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
 QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
 
 

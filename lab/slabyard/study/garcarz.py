@@ -625,7 +625,12 @@ def _judge_events(data: Data) -> Outcome:
     grows = "the more this event is called, the more the time grows (rule: events and time of the boots correlate by 0.5 or more)"
     if varied:
         related = statistics.correlation(*zip(*both, strict=True))
-        because = f"correlation {related:.2f} over {len(both)} boots; {_listed(_means(seconds), 's')}"
+        apart = [(boot["events"] - means[spec], boot["seconds"] - statistics.fmean(seconds[spec])) for spec in STOCK for boot in used[spec]]
+        alike = f"{statistics.correlation(*zip(*apart, strict=True)):.2f}" if len({one for one, _ in apart}) > 1 else "none"
+        because = (
+            f"correlation {related:.2f} over {len(both)} boots, {alike} of each allocator's own about their means; "
+            f"{_listed(_means(seconds), 's')}"
+        )
         claims.append(Claim(grows, related >= 0.5, because))
     else:
         notes.append(f"Not judged: {grows}. All {len(both)} boots had {both[0][0]} events during the run stage.")
@@ -634,8 +639,8 @@ def _judge_events(data: Data) -> Outcome:
         _bars("free fragments after it", after, "free blocks"),
     ]
     stands = (
-        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled but for {garcarz_runs.SPARE >> 20} MB, after "
-        "sysbench's own files, and of which every second one was removed: his systems had run before. The event is a block taken from "
+        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled but for {garcarz_runs.SPARE >> 20} MB, and of "
+        "which every fourth one was removed, before sysbench made its own: his systems had run before. The event is a block taken from "
         "another migrate type; what moves memory to mend fragmentation, as he has it, is compaction, which is another event."
     )
     return Outcome(sheets, claims, pictures, stands, notes)

@@ -5,8 +5,9 @@
               events during it. Kernels are booted in turn, so whatever slows this machine for a while slows all of them.
     counted   the same once on one CPU whose clock counts instructions (kernels/cost.py), so that sysbench's own time is exact; and what the
               kernel executes for its allocator.
-    used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every second one is removed. The ram disk and
-              sysbench's files have their memory by then, so what the run stage takes is in pieces between movable pages.
+    used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every fourth one is removed. The ram disk
+              has its memory by then. So sysbench's files and what the run stage takes lie in pieces between movable pages, and memory
+              is short: without that there are no events.
 
 His figures share their runs: one condition (a system and a mode) has time, consumption, and fragments. So a condition is run once, by the
 first item that needs it; the others take it from there, or from that item's record in the same folder.
@@ -39,7 +40,7 @@ THREADS, FILES_MB = 8, 32
 THEIR_MB, THEIR_REQUESTS = 150 << 10, 10_000  # 150 GB; 156 MB are 10,000 requests of 16 KiB, sysbench's default
 USED_MEMORY = 192 << 20  # bytes, of a guest whose memory is used before
 DISK_MB = 40  # of the ram disk there
-SPARE, PIECE, EACH = 6 << 20, 32 << 10, 2  # of that: bytes left free, bytes of a file, every which is removed
+SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # of that: bytes left free, bytes of a file, every which is removed
 SMALL_NORMAL_MB = (64, 128, 512)
 
 
@@ -60,7 +61,7 @@ class Scale:
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, THEIR_REQUESTS, 5, 3, OURS[:1], OURS)
+FULL = Scale(600, THEIR_REQUESTS, 5, 5, OURS[:1], OURS)
 QUICK = Scale(75, 1000, 1, 1, (), OURS[:1])
 
 
@@ -194,7 +195,7 @@ def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Ha
     if used:
         program, use = guest.used_memory(SPARE, PIECE, EACH)
         disk = f"dd if=/dev/zero of=/dev/ram0 bs=1024k count={DISK_MB} && {_DISK.format(f'{DISK_MB << 10} ')}"
-        prepared = dataclasses.replace(job.workload, prepare=f"{disk} && {_fileio(chosen.requests, 'prepare')} && {use}")
+        prepared = dataclasses.replace(job.workload, prepare=f"{disk} && {use} && {_fileio(chosen.requests, 'prepare')}")
         job = dataclasses.replace(job, workload=prepared, programs=[*job.programs, program])
     return machine.Plan(spec, kernel, job, hardware or HARDWARE[system])
 

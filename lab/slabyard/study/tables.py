@@ -70,7 +70,7 @@ def _across(sheet: Sheet) -> list[list[Any]]:
 
 def _ours(one: Measured) -> Cell:
     """With best and worst, where there are several repetitions that differ."""
-    if one.ours is None or one.least is None or one.greatest is None or one.least == one.greatest:
+    if one.ours is None or one.least is None or one.greatest is None or show(one.least) == show(one.greatest):
         return one.ours
     return Figure(one.ours, f"{show(one.ours)} ({show(one.least)} to {show(one.greatest)})")
 
