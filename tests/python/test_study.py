@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from slabyard.base.errors import UserError
+from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
 from slabyard.study import document, papers, study, tables
-from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
 from test_cli import complaint, slabyard
 
@@ -121,6 +122,35 @@ def test_what_is_missing_is_told_before_the_first_run() -> None:
         run([item("one", never), Item("bonwick", "two", "", "", never, judge, missing)], None)
 
 
+def test_the_study_goes_on_without_what_cannot_be_run() -> None:
+    def missing() -> None:
+        raise UserError("no <valgrind>", MISSING)
+
+    def fails(_: Work) -> Data:
+        raise UserError("the boot failed")
+
+    def good(_: Work) -> Data:
+        return {"first": [2.0, 2.0]}
+
+    left: list[LeftOut] = []
+    wanted = [item("one", fails), Item("bonwick", "two", "The second", "", fails, judge, missing), item("three", good)]
+    done = study.run(wanted, True, None, QUIET, lambda _: None, left.append)
+    assert [one.item.name for one in done] == ["three"]
+    assert [(one.item.name, one.error.message) for one in left] == [("two", "no <valgrind>"), ("one", "the boot failed")]
+    assert [row[-1] for row in tables.tables(done, left)[-1].rows] == [HOLDS, "left out", "left out"]
+    assert "no &lt;valgrind&gt;" in tables.page(done, left)
+
+
+def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:
+    found = slabyard("study", "ferreira", "--quick", "-o", tmp_path / "kept", env={**os.environ, "PATH": str(tmp_path)})
+    lines = found.stderr.splitlines()
+    assert found.returncode == MISSING and not found.stdout, found.stderr
+    assert [line.partition(": left out: ")[0] for line in lines[:-1]] == [
+        f"slabyard: ferreira {one.name}" for one in papers.items() if one.paper == "ferreira"
+    ]
+    assert "none of these" in lines[-1] and "Traceback" not in found.stderr
+
+
 def test_what_is_shown(tmp_path: Path) -> None:
     done = run([item("one", lambda _: {"first": [1.0, 3.0]}), item("two", lambda _: {"first": [2.0, 2.0]})], None)
     text = "".join(str(cell) for table in tables.tables(done) for row in [[table.title], *table.cells()] for cell in row)
@@ -133,11 +163,25 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert json.loads(json.dumps(tables.plain(done)))[1]["verdict"] == HOLDS
 
 
+def test_names_of_two_parts_go_across() -> None:
+    def columns(names: list[str], paper: float | None = None) -> list[str]:
+        return tables.sheet_table("t", Sheet("t", "s", [(name, Figure(paper, float(at))) for at, name in enumerate(names)])).columns
+
+    grid = ["SLAB, 1 CPU", "SLAB, 2 CPUs", "SLUB, 1 CPU", "SLUB, 2 CPUs"]
+    assert columns(grid) == ["", "1 CPU", "2 CPUs"] and columns([name.replace(",", ":") for name in grid]) == ["", "1 CPU", "2 CPUs"]
+    found = tables.sheet_table("t", Sheet("t", "s", [(name, Figure(None, float(at))) for at, name in enumerate(grid)]))
+    assert found.title == "t, s" and found.rows == [["SLAB", 0.0, 1.0], ["SLUB", 2.0, 3.0]]
+    assert columns(grid, 1.0)[0:2] == ["", "paper, s"]
+    for other in (grid[:3], [*grid[:3], grid[0]], grid[:2], ["SLAB", "SLUB"], [f"{name}, {at}" for name in "ab" for at in range(9)]):
+        assert columns(other) == ["", "ours, s"], other
+
+
 def test_pictures_that_stand_side_by_side() -> None:
-    pictures = [Picture("alone", "<svg>a</svg>"), *(Picture(name, f"<svg>{name}</svg>", beside=True) for name in "bc")]
+    pictures = [Picture("alone", "<svg>a</svg>"), *(Picture(name, f"<svg>{name}</svg>", beside=26) for name in "bc")]
     beside = dataclasses.replace(item("one", lambda _: {}), judge=lambda _: Outcome([], [], pictures))
     page = tables.page(run([beside], None))
-    assert page.count('<div class="beside">') == 1 and page.index("<svg>a") < page.index('"beside"') < page.index("<svg>b")
+    assert page.count('<div class="beside" style="--least: 26rem">') == 1
+    assert page.index("<svg>a") < page.index('"beside"') < page.index("<svg>b")
     assert page.index("<svg>c") < page.index("</div>")
 
 

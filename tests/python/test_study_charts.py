@@ -57,6 +57,17 @@ def test_logarithmic_bars_leave_out_nothing() -> None:
     assert {"1,000", "10,000", "order"} <= set(texts(root))
 
 
+def test_a_lone_series_has_no_legend() -> None:
+    both = [("one", [Figure(None, 1.0)]), ("two", [Figure(None, 2.0)])]
+    assert {"one", "two"} <= set(texts(drawn(bars(["g"], both, "s")))) and "one" not in texts(drawn(bars(["g"], both[:1], "s")))
+    assert {"one", "paper"} <= set(texts(drawn(bars(["g"], [("one", [Figure(3.0, 1.0)])], "s"))))
+
+
+def test_places_that_are_no_measure_have_names() -> None:
+    found = texts(drawn(lines([Line("a", [(0, 1), (1, 2), (2, 3)])], "buffers", "y", places=["0", "1", "256"])))
+    assert "256" in found and "0.5" not in found
+
+
 def test_many_series_have_a_legend_of_several_rows() -> None:
     names = [f"allocator number {place}" for place in range(12)]
     root = drawn(lines([Line(name, [(0, place), (1, place)]) for place, name in enumerate(names)], "x", "y"))

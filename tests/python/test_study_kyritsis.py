@@ -119,7 +119,7 @@ def test_searches() -> None:
 
     good = [one(12, [4, 28, 12], 12), one(128, [188, 28, 256], 188), one(40, [8], 0)]
     outcome = kyritsis._judge_log({"searches": good})
-    assert outcome.verdict == HOLDS and "slob_alloc: Candidate block size: 4 28 12" in outcome.sheets[0].notes
+    assert outcome.verdict == HOLDS and "slob_alloc: Candidate block size: 4 28 12" in outcome.listing
     assert holds(kyritsis._judge_log({"searches": [*good, one(12, [28, 12, 4], 12)]})) == [True, False]
     assert holds(kyritsis._judge_log({"searches": [one(100, [128, 256], 256)]})) == [False, True]
 

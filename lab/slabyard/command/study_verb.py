@@ -13,7 +13,7 @@ from ..base.terminal import Progress, note
 from .words import add_format, add_verb, file, new_file
 
 if TYPE_CHECKING:
-    from ..study.model import Done, Item
+    from ..study.model import Done, Item, LeftOut
 
 
 def add(parent: Any) -> None:
@@ -21,7 +21,8 @@ def add(parent: Any) -> None:
         parent, "study", "reproduce the papers' tables and figures", _study,
         "slabyard study --list\n  slabyard study bonwick\n  slabyard study bonwick speed --quick\n"
         "  slabyard study all --quick --report study.html\n  slabyard study all --recorded --format md",
-        "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was.",
+        "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was. "
+        "What cannot be run here is left out with a line that says why, and the status is 4 where a tool is missing.",
     )  # fmt: skip
     verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, or all")
     verb.add_argument("item", nargs="?", metavar="ITEM", help="one of its items (default: all)")
@@ -47,16 +48,26 @@ def _study(options: argparse.Namespace) -> int:
         raise UserError("--recorded runs nothing; leave out --quick and -o")
     check_outputs((options.report, options.export_json))
     wanted = study.chosen(options.paper, options.item)
+    left_out: list[LeftOut] = []
     if options.recorded:
         done = study.recorded(wanted)
     else:
         with Progress(len(wanted)) as progress:
-            done = study.run(wanted, options.quick, options.output, progress, _tell if len(wanted) > 1 else lambda _: None)
+            if len(wanted) == 1:
+                done = study.run(wanted, options.quick, options.output, progress, lambda _: None)
+            else:
+                if options.output is None:
+                    note("nothing is kept of this study if it is ended; with -o FOLDER it goes on where it was")
+                done = study.run(wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)))
+    status = max((one.error.status for one in left_out), default=DONE)
+    if not done:
+        raise UserError("none of these items can be run here", status)
     if options.report is not None:
-        write_text(options.report, tables.page(done))
+        write_text(options.report, tables.page(done, left_out))
     export_json(options.export_json, tables.plain(done))
-    sys.stdout.write(results(tables.plain(done) if options.format == "json" else done, options.format, tables.tables, tables.flat))
-    return DONE
+    found = tables.plain(done) if options.format == "json" else done
+    sys.stdout.write(results(found, options.format, lambda done: tables.tables(done, left_out), tables.flat))
+    return status
 
 
 def _about(item: Item) -> dict[str, str]:
@@ -70,3 +81,8 @@ def _listed(found: list[dict[str, str]]) -> list[Table]:
 
 def _tell(done: Done) -> None:
     note(f"{done.item.paper} {done.item.name}: {done.outcome.verdict}")
+
+
+def _told(one: LeftOut) -> LeftOut:
+    note(f"{one.item.paper} {one.item.name}: left out: {one.error.message}")
+    return one

@@ -94,6 +94,12 @@ def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outl
     return build(Request(source.find(None), arch, kind, outlined=outlined), progress)
 
 
+def check(arch: str) -> None:
+    """UserError where this machine lacks the source or a tool for that."""
+    source.find(None)
+    tools.require((*tools.BUILD, *tools.ARCHITECTURES[arch]), f"building a kernel for {arch}")
+
+
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
     own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug, request.source.linux)

@@ -239,8 +239,7 @@ def _spread(row: dict[str, Any], lone: bool) -> float:
 
 def _picture(beside: dict[str, dict[str, float]]) -> Picture:
     series = [Line(name, [(place, beside[name][str(stay)]) for place, stay in enumerate(BESIDE)]) for name, *_ in PAPERS]
-    axis = "buffers that stay beside the pair: none at 0; from 1 on twice as many each time, 1 to 256"
-    drawn = lines(series, axis, "instructions of a pair", logarithmic=True)
+    drawn = lines(series, "buffers that stay beside the pair", "instructions of a pair", logarithmic=True, places=[*map(str, BESIDE)])
     return Picture("A pair beside others that stay in use", drawn)
 
 

@@ -56,6 +56,7 @@ KERNEL_SHARE = {OLD: 25, NEW: 20}  # note 4: percent of the time in the kernel, 
 
 def check() -> None:
     """UserError where a tool is missing."""
+    build.check("x86_64")
     tools.boot("x86_64")
     cost.check()
     for line in LINES:

@@ -50,16 +50,19 @@ def thinned(points: Sequence[Point], most: int = 300) -> list[Point]:
 # ---- Drawings ----------------------------------------------------------------------------------------------------
 
 
-def lines(series: Sequence[Line], x: str, y: str, from_zero: bool = False, logarithmic: bool = False) -> str:
-    """A line chart. `x`, `y`: the axes' titles with their units. `from_zero`, `logarithmic`: the upright axis."""
+def lines(
+    series: Sequence[Line], x: str, y: str, from_zero: bool = False, logarithmic: bool = False, places: Sequence[str] = ()
+) -> str:  # fmt: skip
+    """A line chart. `x`, `y`: the axes' titles with their units. `from_zero`, `logarithmic`: the upright axis. `places`: what stands at
+    0, 1, 2, ... of the other, where these are no measure."""
     top = TOP + _legend_height([one.name for one in series])
     bottom = top + HEIGHT
     values = [y for one in series for _, y in one.points] + [end for one in series for window in one.windows for end in window]
     across = _scale([point[0] for one in series for point in one.points], LEFT, WIDTH - RIGHT, exact=True)
     up = _scale([*values, 0.0] if from_zero else values, bottom, top, logarithmic)
     shapes = [*_legend([one.name for one in series]), *_upright(up, y, top, bottom)]
-    for tick in across.ticks:
-        shapes += [_line(across(tick), bottom, across(tick), bottom + 5), _text(across(tick), bottom + 19, _number(tick), "middle")]
+    for tick, name in enumerate(places) if places else ((tick, _number(tick)) for tick in across.ticks):
+        shapes += [_line(across(tick), bottom, across(tick), bottom + 5), _text(across(tick), bottom + 19, name, "middle")]
     shapes.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 40, x, "middle"))
     for place, one in enumerate(series):
         shapes += _drawn(one, place, across, up)
@@ -154,7 +157,9 @@ def _window(x: float, low: float, high: float, look: dict[str, Value]) -> Iterat
 
 
 def _legend_rows(names: Sequence[str]) -> list[list[tuple[str, float]]]:
-    """Names with the pixels where each begins, in as many rows as they need."""
+    """Names with the pixels where each begins, in as many rows as they need; none where there is nothing to tell apart."""
+    if len(names) < 2:
+        return []
     rows: list[list[tuple[str, float]]] = [[]]
     at = float(LEFT)
     for name in names:

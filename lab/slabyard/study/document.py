@@ -15,13 +15,15 @@ MOST_IN_ONE = 400  # letters of a reason
 
 
 def text(done: Sequence[Done]) -> str:
-    """A chapter for each paper: what comes of its items, then each item."""
-    parts = []
-    for paper, title in PAPERS.items():
-        of_paper = [one for one in done if one.item.paper == paper]
-        rows: list[list[Cell]] = [[f"[{one.item.title}](#{one.item.ident})", one.item.place, one.outcome.verdict] for one in of_paper]
+    """All items with what comes of them, then a chapter for each paper."""
+    papers = {paper: [one for one in done if one.item.paper == paper] for paper in PAPERS}
+    parts = ["## All tables and figures"]
+    for paper, of_paper in papers.items():
+        rows: list[list[Cell]] = [[one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict] for one in of_paper]
+        parts += [document([paper.capitalize(), "what", "verdict"], rows)] if of_paper else []
+    for paper, of_paper in papers.items():
         if of_paper:
-            parts += [f"## {paper.capitalize()}", _wrapped(f"{title}."), document(["table or figure", "place", "verdict"], rows)]
+            parts += [f"## {paper.capitalize()}", _wrapped(f"{PAPERS[paper]}.")]
             parts += [part for one in of_paper for part in _item(one)]
     return "\n\n".join(parts)
 
@@ -29,12 +31,14 @@ def text(done: Sequence[Done]) -> str:
 def _item(one: Done) -> Iterable[str]:
     outcome = one.outcome
     yield f'<a id="{one.item.ident}"></a>'
-    yield f"### {one.item.paper.capitalize()}: {one.item.title}"
+    yield f"### {one.item.heading}"
     machine = one.record["machine"]
-    where = f"{_sentence(one.item.place)}. `slabyard study {one.item.paper} {one.item.name}`"
+    where = f"`slabyard study {one.item.paper} {one.item.name}`"
     yield _wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
     yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     yield _claims(outcome)
+    if outcome.listing:
+        yield "\n".join(f"    {line}" for line in outcome.listing)
     yield from (_wrapped(note) for note in outcome.notes)
     if outcome.stands_for:
         yield _wrapped(f"Stands for the paper's experiment: {outcome.stands_for}")

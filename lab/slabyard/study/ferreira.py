@@ -131,7 +131,7 @@ def told(found: Samples, unit: str) -> str:
     """The figures, the least first: `SLOB 1.2 (1.1 to 1.3), SLAB 1.4 s`."""
     texts = []
     for name, values in sorted(found.items(), key=lambda one: statistics.fmean(one[1])):
-        window = f" ({show(min(values))} to {show(max(values))})" if min(values) < max(values) else ""
+        window = f" ({show(min(values))} to {show(max(values))})" if show(min(values)) != show(max(values)) else ""
         texts.append(f"{name} {show(statistics.fmean(values))}{window}")
     return f"{', '.join(texts)}{' ' if unit else ''}{unit}"
 
@@ -549,12 +549,12 @@ def _parts(runs: Runs, cpus: int) -> Sheet:
 ITEMS = [
     Item("ferreira", name, title, place, ferreira_runs.boots, judge, ferreira_runs.check, kept_as="boots")
     for name, title, place, judge in (
-        ("fig7", "run time of sysbench fileio", "section 4.1, figure 7", figure_7),
-        ("fig8", "kernel memory after fileio", "section 4.1, figure 8", figure_8),
-        ("fig9", "fragmentation events during fileio", "section 4.1, figure 9", figure_9),
-        ("table1", "run time of sysbench memory", "section 4.2, table 1", table_1),
-        ("table2", "kernel memory after sysbench memory", "section 4.2, table 2", table_2),
-        ("table3", "ranks by run time, kernel memory, events", "section 5, table 3", table_3),
-        ("questions", "what they left open", "section 5", questions),
+        ("fig7", "Run time of sysbench fileio", "section 4.1, figure 7", figure_7),
+        ("fig8", "Kernel memory after fileio", "section 4.1, figure 8", figure_8),
+        ("fig9", "Fragmentation events during fileio", "section 4.1, figure 9", figure_9),
+        ("table1", "Run time of sysbench memory", "section 4.2, table 1", table_1),
+        ("table2", "Kernel memory after sysbench memory", "section 4.2, table 2", table_2),
+        ("table3", "Ranks by run time, kernel memory, events", "section 5, table 3", table_3),
+        ("questions", "What they left open", "section 5", questions),
     )
 ]

@@ -268,7 +268,8 @@ _TIME_CLAIMS: dict[tuple[str, str], list[Rule]] = {
 
 
 def _bars(title: str, samples: Mapping[str, Sequence[float]], unit: str) -> Picture:
-    return Picture(title, charts.bars(list(samples), [(unit, [repeated(None, values) for values in samples.values()])], unit))
+    drawn = charts.bars(list(samples), [(unit, [repeated(None, values) for values in samples.values()])], unit)
+    return Picture(title, drawn, beside=34)
 
 
 def _notes(*conditions: Boots) -> list[str]:
@@ -398,7 +399,9 @@ def _judge_fragments(
             series = [(spec, _by_order(mine, when, zone)[:_LARGEST]) for spec, mine in boots.items()]
             drawn = charts.bars([str(order) for order in range(_LARGEST)], series, f"free blocks, zone {zone}", "order")
             pictures.append(
-                Picture(f"memory fragments {when} the execution, zone {zone}, below order {_LARGEST}, which has nearly all", drawn)
+                Picture(
+                    f"memory fragments {when} the execution, zone {zone}, below order {_LARGEST}, which has nearly all", drawn, beside=34
+                )
             )
         values["growth", zone] = {spec: values["after", zone][spec] - values["before", zone][spec] for spec in boots}
         both = windows["after", zone], windows["before", zone]
@@ -606,36 +609,39 @@ def _judge_events(data: Data) -> Outcome:
         ("Events since the start, on fresh memory", "events", fresh_events),
     )
     sheets = [Sheet(title, unit, [(spec, repeated(None, values)) for spec, values in samples.items()]) for title, unit, samples in columns]
-    means, left = _means(events), _means(after)
+    means, left = _means(running), _means(after)
     most, fewest = _order(means)[-1], _order(left)[0]
-    both = [(boot["events_boot"], boot["seconds"]) for spec in STOCK for boot in used[spec]]
+    both = [(boot["events"], boot["seconds"]) for spec in STOCK for boot in used[spec]]
     varied = len({one for one, _ in both}) > 1
     claims = [
         Claim(
             "slob's few fragments are probably caused by mm_page_alloc_extfrag (rule: slob has most events, and fewest fragments after)",
             most == fewest == "slob",
-            f"events: {_listed(means, '')}; fragments after: {_listed(left, '')}; "
-            f"on fresh memory there were {_listed(_means(fresh_events), '')} events",
+            f"events during the run stage: {_listed(means, '')}; fragments after: {_listed(left, '')}; "
+            f"since the start there were {_listed(_means(events), '')} events, on fresh memory {_listed(_means(fresh_events), '')}",
         ),
     ]
     notes = _notes(used)
     grows = "the more this event is called, the more the time grows (rule: events and time of the boots correlate by 0.5 or more)"
     if varied:
         related = statistics.correlation(*zip(*both, strict=True))
-        because = f"correlation {related:.2f} over {len(both)} boots; {_listed(_means(seconds), 's')}"
+        apart = [(boot["events"] - means[spec], boot["seconds"] - statistics.fmean(seconds[spec])) for spec in STOCK for boot in used[spec]]
+        alike = f"{statistics.correlation(*zip(*apart, strict=True)):.2f}" if len({one for one, _ in apart}) > 1 else "none"
+        because = (
+            f"correlation {related:.2f} over {len(both)} boots, {alike} of each allocator's own about their means; "
+            f"{_listed(_means(seconds), 's')}"
+        )
         claims.append(Claim(grows, related >= 0.5, because))
     else:
-        notes.append(f"Not judged: {grows}. All {len(both)} boots had {both[0][0]} events, none of them during the run stage.")
+        notes.append(f"Not judged: {grows}. All {len(both)} boots had {both[0][0]} events during the run stage.")
     pictures = [
-        _bars("events since the start, memory used before", events, "events"),
+        _bars("events during the run stage, memory used before", running, "events"),
         _bars("free fragments after it", after, "free blocks"),
     ]
     stands = (
-        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled, of which every second one was removed: "
-        "his systems had run before. Events are counted from the kernel's start. Memory that was used causes no more of them here than "
-        f"fresh memory does ({garcarz_runs.SPARE >> 20} MB are left free), so what his systems did is left open. "
-        "The event is a block taken from another migrate type; what "
-        "moves memory to mend fragmentation, as he has it, is compaction, which is another event."
+        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled but for {garcarz_runs.SPARE >> 20} MB, and of "
+        "which every fourth one was removed, before sysbench made its own: his systems had run before. The event is a block taken from "
+        "another migrate type; what moves memory to mend fragmentation, as he has it, is compaction, which is another event."
     )
     return Outcome(sheets, claims, pictures, stands, notes)
 
@@ -648,7 +654,7 @@ def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], ju
 
 
 def _time_item(number: int, system: str, mode: str) -> Item:
-    title = f"time and bandwidth, {WORKLOADS[mode]}, {system}"
+    title = f"Time and bandwidth, {WORKLOADS[mode]}, {system}"
     return _item(
         f"figure{number}",
         title,
@@ -663,7 +669,7 @@ def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -
     name = f"figure{number}"
     judge = partial(_judge_fragments, system, mode, zones, _FRAGMENTS[name])
     letters = f"{number}a, {number}b" if len(zones) == 1 else f"{number}a to {number}d"
-    title = f"free fragments before and after, {WORKLOADS[mode]}, {system}"
+    title = f"Free fragments before and after, {WORKLOADS[mode]}, {system}"
     return _item(name, title, f"figures {letters}", partial(_measure_fragments, system, mode), judge, system)
 
 
@@ -672,7 +678,7 @@ ITEMS: list[Item] = [
     _time_item(2, "arm64", "fileio"),
     _item(
         "figure3",
-        "memory consumed, arm64",
+        "Memory consumed, arm64",
         "figures 3a, 3b",
         partial(_measure_modes, "arm64"),
         partial(_judge_consumption, "arm64"),
@@ -680,11 +686,11 @@ ITEMS: list[Item] = [
     ),
     _time_item(4, "x86", "memory"),
     _time_item(5, "x86", "fileio"),
-    _item("figure6", "memory consumed, x86", "figures 6a, 6b", partial(_measure_modes, "x86"), partial(_judge_consumption, "x86"), "x86"),
+    _item("figure6", "Memory consumed, x86", "figures 6a, 6b", partial(_measure_modes, "x86"), partial(_judge_consumption, "x86"), "x86"),
     _fragments_item(7, "arm64", "memory", ("DMA",)),
     _fragments_item(8, "arm64", "fileio", ("DMA",)),
     _fragments_item(9, "x86", "memory", ("Normal",)),
     _fragments_item(10, "x86", "fileio", ("DMA32", "Normal")),
-    _item("figure11", "the sorted allocators", "figure 11", _measure_ranks, _judge_ranks, "arm64", "x86"),
-    _item("events", "fallback events beside fragments", "below figure 7, and the conclusion", _measure_events, _judge_events, "x86"),
+    _item("figure11", "The sorted allocators", "figure 11", _measure_ranks, _judge_ranks, "arm64", "x86"),
+    _item("events", "Fallback events beside fragments", "below figure 7, and the conclusion", _measure_events, _judge_events, "x86"),
 ]

@@ -5,7 +5,9 @@
               events during it. Kernels are booted in turn, so whatever slows this machine for a while slows all of them.
     counted   the same once on one CPU whose clock counts instructions (kernels/cost.py), so that sysbench's own time is exact; and what the
               kernel executes for its allocator.
-    used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every second one is removed.
+    used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every fourth one is removed. The ram disk
+              has its memory by then. So sysbench's files and what the run stage takes lie in pieces between movable pages, and memory
+              is short: without that there are no events.
 
 His figures share their runs: one condition (a system and a mode) has time, consumption, and fragments. So a condition is run once, by the
 first item that needs it; the others take it from there, or from that item's record in the same folder.
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..kernels import build, cost, guest, kinds, machine, run, source, sysbench, tools, workloads
+from ..kernels import build, cost, guest, kinds, machine, run, sysbench, tools, workloads
 from ..kernels.workloads import Workload
 from ..trace import snapshots
 from .work import Work
@@ -37,7 +39,8 @@ HARDWARE = {"arm64": machine.Hardware(2 << 30, 4, accelerator="tcg"), "x86": mac
 THREADS, FILES_MB = 8, 32
 THEIR_MB, THEIR_REQUESTS = 150 << 10, 10_000  # 150 GB; 156 MB are 10,000 requests of 16 KiB, sysbench's default
 USED_MEMORY = 192 << 20  # bytes, of a guest whose memory is used before
-SPARE, PIECE, EACH = 64 << 20, 32 << 10, 2  # of that: bytes left free, bytes of a file, every which is removed
+DISK_MB = 40  # of the ram disk there
+SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # of that: bytes left free, bytes of a file, every which is removed
 SMALL_NORMAL_MB = (64, 128, 512)
 
 
@@ -58,7 +61,7 @@ class Scale:
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, THEIR_REQUESTS, 5, 3, OURS[:1], OURS)
+FULL = Scale(600, THEIR_REQUESTS, 5, 5, OURS[:1], OURS)
 QUICK = Scale(75, 1000, 1, 1, (), OURS[:1])
 
 
@@ -68,10 +71,9 @@ def scale(work: Work) -> Scale:
 
 def check(*systems: str) -> None:
     """UserError where this machine lacks what builds and boots the kernels, or an arm64 program."""
-    source.find(None)
     for system in systems:
         arch = SYSTEMS[system]
-        tools.require((*tools.BUILD, *tools.ARCHITECTURES[arch]), f"kernels for {arch}")
+        build.check(arch)
         tools.boot(arch)
         workloads.of(_workload("memory", FULL), arch)
         cost.check(arch)
@@ -79,7 +81,7 @@ def check(*systems: str) -> None:
 
 # ---- In the guest --------------------------------------------------------------------------------------------------
 
-_DISK = "mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt && cd /mnt"
+_DISK = "mke2fs -q /dev/ram0 {}&& mount -t ext4 /dev/ram0 /mnt && cd /mnt"
 
 
 def _fileio(requests: int, stage: str) -> str:
@@ -91,7 +93,7 @@ def _workload(mode: str, scale: Scale) -> Workload:
     if mode == "memory":
         command = f"sysbench memory --threads={THREADS} --memory-total-size={scale.moved_mb}M --time=0 run"
         return Workload(mode, mode, command, (tools.SYSBENCH,))
-    prepare = f"{_DISK} && {_fileio(scale.requests, 'prepare')}"
+    prepare = f"{_DISK.format('')} && {_fileio(scale.requests, 'prepare')}"
     return Workload(mode, mode, _fileio(scale.requests, "run"), (tools.SYSBENCH,), prepare, after="cd / && umount /mnt")
 
 
@@ -192,7 +194,8 @@ def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Ha
     job = workloads.of(_workload(mode, chosen), arch)
     if used:
         program, use = guest.used_memory(SPARE, PIECE, EACH)
-        prepared = dataclasses.replace(job.workload, prepare=f"{use} && {job.workload.prepare}")
+        disk = f"dd if=/dev/zero of=/dev/ram0 bs=1024k count={DISK_MB} && {_DISK.format(f'{DISK_MB << 10} ')}"
+        prepared = dataclasses.replace(job.workload, prepare=f"{disk} && {use} && {_fileio(chosen.requests, 'prepare')}")
         job = dataclasses.replace(job, workload=prepared, programs=[*job.programs, program])
     return machine.Plan(spec, kernel, job, hardware or HARDWARE[system])
 

@@ -20,11 +20,12 @@ import functools
 import itertools
 import re
 import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..kernels import build, kinds, workloads
+from ..kernels import build, kinds, tools, workloads
 from ..kernels import run as kernel_run
 from ..kernels.machine import Plan, default_hardware
 from ..replay.workload import Options, Workload
@@ -393,7 +394,7 @@ def _judge_log(data: Data) -> Outcome:
     tightest = [one["chosen"] == [min((size for size in one["candidates"] if size >= one["request"]), default=0)] for one in searches]
     ended = [one["candidates"][-1] == one["request"] for one in searches if one["chosen"] == [one["request"]]]
     shown = searches[:: max(1, len(searches) // SHOWN)][:SHOWN]
-    rows = [(f"{len(one['candidates'])} candidates for {one['request']} bytes: best fit", Figure(None, one["chosen"][0])) for one in shown]
+    rows = [(_search(one), Figure(None, one["chosen"][0])) for one in shown]
     claims = [
         Claim(
             "the best fitting block serves",
@@ -408,21 +409,32 @@ def _judge_log(data: Data) -> Outcome:
             "candidates follow it in all four searches that met one",
         ),
     ]
-    notes = [line for one in shown for line in _lines(one)]
-    notes.append("Bytes, kmalloc's header of 8 included. Best Fit: 0 stands for a new page, as no block was large enough.")
-    return Outcome([Sheet("the log", "bytes", rows, notes=notes)], claims, stands_for=_STANDS_FOR)
+    notes = ["Bytes, kmalloc's header of 8 included. Best Fit: 0 stands for a new page, as no block was large enough."]
+    listing = [line for one in shown for line in _lines(one)]
+    return Outcome([Sheet("the block that best fit takes", "bytes", rows, notes=notes)], claims, listing=listing, stands_for=_STANDS_FOR)
+
+
+def _search(one: Data) -> str:
+    count = len(one["candidates"])
+    return f"{count} candidate{'s' if count > 1 else ''} for {one['request']} bytes"
 
 
 def _lines(one: Data) -> list[str]:
-    """A search in the form of their listing, the candidates in one line."""
+    """A search in the form of their listing, the candidates in one line, folded where it is long."""
     told = {"Request": [one["request"]], "Candidate block size": one["candidates"], "Best Fit": one["chosen"]}
-    return [f"slob_alloc: {name}: {' '.join(map(str, numbers))}" for name, numbers in told.items()]
+    lines = [f"slob_alloc: {name}: {' '.join(map(str, numbers))}" for name, numbers in told.items()]
+    return [part for line in lines for part in textwrap.wrap(line, 100, subsequent_indent="    ")]
 
 
 # ---- Inside kernels ----------------------------------------------------------------------------------------------
 
 KERNELS = ("slob", "slabyard:slob:fit=next", "slabyard:slob:fit=first", "slabyard:slob:fit=best")
 _LINE = re.compile(r"slabyard\.fill: (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+
+
+def _check_kernel() -> None:
+    build.check("um")
+    tools.boot("um")
 
 
 def in_kernel(text: str, progress: Progress) -> dict[str, list[list[int]]]:
@@ -494,15 +506,15 @@ def _fit(text: str) -> str:
 ITEMS: list[Item] = [
     *(
         Item(
-            "kyritsis", name, f"{name.capitalize()} allocations, up to {most:,} bytes", "Results", functools.partial(_measure, name),
-            functools.partial(_judge, name), filling.check, exact=True,
+            "kyritsis", name, f"{name.capitalize()} allocations, up to {most:,} bytes", "section Results",
+            functools.partial(_measure, name), functools.partial(_judge, name), filling.check, exact=True,
         )
         for name, most in MOST.items()
     ),
     Item(
-        "kyritsis", "counting", "Why 80% for 72%, and why worse for large ones", "Results, Conclusions", _measure_counting, _judge_counting,
-        filling.check, exact=True,
+        "kyritsis", "counting", "Why 80% for 72%, and why worse for large ones", "section Conclusions",
+        _measure_counting, _judge_counting, filling.check, exact=True,
     ),
-    Item("kyritsis", "kernel", "The three experiments inside kernels", "Results", _measure_kernel, _judge_kernel),
-    Item("kyritsis", "log", "The candidates of single searches", "Part A, the log", _measure_log, _judge_log, filling.check, exact=True),
+    Item("kyritsis", "kernel", "The three experiments inside kernels", "section Results", _measure_kernel, _judge_kernel, _check_kernel),
+    Item("kyritsis", "log", "The candidates of single searches", "part A, the log", _measure_log, _judge_log, filling.check, exact=True),
 ]  # fmt: skip

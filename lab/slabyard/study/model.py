@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..base.errors import UserError
 from .work import Work
 
 Data = dict[str, Any]
@@ -71,11 +72,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, as SVG. `beside`: it stands side by side with those before and after it that do, where there is room."""
+    """A drawing, as SVG. `beside`: the least width (rem) with which it stands side by side with those before and after it that have the
+    same; 0: it stands alone."""
 
     title: str
     svg: str
-    beside: bool = False
+    beside: int = 0
 
 
 @dataclass
@@ -87,6 +89,7 @@ class Outcome:
     pictures: Sequence[Picture] = ()
     stands_for: str = ""  # what we measure in place of the paper's machine or workload, and what that leaves open
     notes: list[str] = field(default_factory=list)
+    listing: Sequence[str] = ()  # lines of a log, to be shown as they are
 
     @property
     def verdict(self) -> str:
@@ -118,6 +121,11 @@ class Item:
         return f"{self.paper}-{self.name}"
 
     @property
+    def heading(self) -> str:
+        """Place and title, as a heading."""
+        return f"{self.place[:1].upper()}{self.place[1:]}: {self.title}"
+
+    @property
     def record(self) -> str:
         """The name of its record's file."""
         return f"{self.paper}-{self.kept_as or self.name}.json"
@@ -133,6 +141,14 @@ class Done:
     @functools.cached_property
     def outcome(self) -> Outcome:
         return self.item.judge(self.record["data"])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An item that could not be run here, and why."""
+
+    item: Item
+    error: UserError
 
 
 RECORDS = Path(__file__).parent / "records"

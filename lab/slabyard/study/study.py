@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from ..base.errors import UserError
 from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
 from ..results.records import machine, versions
-from .model import RECORDS, Done, Item
+from .model import RECORDS, Done, Item, LeftOut
 from .papers import PAPERS, items
 from .work import SCHEMA, Work, read_record
 
@@ -26,32 +27,54 @@ def chosen(paper: str, name: str | None) -> list[Item]:
     return found
 
 
-def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None]) -> list[Done]:
+def run(
+    wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None],
+    left_out: Callable[[LeftOut], None] | None = None,
+) -> list[Done]:  # fmt: skip
     """Runs what has no record in the folder yet (None: all, and nothing is kept). `tell` hears of each item that is done.
 
-    UserError where a tool is missing, before the first run.
+    An item that cannot be run here, as a tool is missing or a boot fails, is left out, and `left_out` hears why: before the first run
+    where a tool is missing. Without `left_out`, this is a UserError.
     """
     if folder is not None:
         check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
     kept = {} if folder is None else {item.ident: found for item in wanted if (found := read_record(folder / item.record, quick))}
+    ready = []
     for item in wanted:
-        if item.ident not in kept:
-            item.check()
-    done = []
-    for item in wanted:
+        with _without(item, left_out):
+            if item.ident not in kept:
+                item.check()
+            ready.append(item)
+    done: list[Done] = []
+    for item in ready:
         progress.stage(f"{item.paper}: {item.title}")
-        record = kept.get(item.ident)
-        if record is None:
-            work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"))
-            record = _record(item, quick, item.measure(work))
-            if folder is not None:
-                write_text(folder / item.record, to_json(record))
-                work.finish()
+        with _without(item, left_out):
+            done.append(Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress)))
+            tell(done[-1])
         progress.step(item.title)
-        done.append(Done(item, record))
-        tell(done[-1])
     return done
+
+
+@contextlib.contextmanager
+def _without(item: Item, left_out: Callable[[LeftOut], None] | None) -> Iterator[None]:
+    """What is to be done for an item, without which the study goes on where it fails."""
+    try:
+        yield
+    except UserError as error:
+        if left_out is None:
+            raise
+        left_out(LeftOut(item, error))
+
+
+def _measured(item: Item, quick: bool, folder: Path | None, progress: Progress) -> dict[str, Any]:
+    """Runs an item; its record, kept in the folder."""
+    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"))
+    record = _record(item, quick, item.measure(work))
+    if folder is not None:
+        write_text(folder / item.record, to_json(record))
+        work.finish()
+    return record
 
 
 def recorded(wanted: Sequence[Item]) -> list[Done]:

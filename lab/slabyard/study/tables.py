@@ -10,18 +10,21 @@ from markupsafe import Markup
 
 from ..base import html
 from ..base.table import Cell, Figure, Table, show
-from .model import Done, Sheet
+from .model import Done, LeftOut, Sheet
 from .model import Figure as Measured
 from .papers import PAPERS
 
+MOST_COLUMNS = 8  # of figures, across
 
-def summary(done: Sequence[Done]) -> Table:
+
+def summary(done: Sequence[Done], left_out: Sequence[LeftOut]) -> Table:
     """A row for each item."""
     rows: list[list[Cell]] = [[one.item.paper, one.item.name, one.item.title, one.outcome.verdict] for one in done]
+    rows += [[one.item.paper, one.item.name, one.item.title, "left out"] for one in left_out]
     return Table("", ["paper", "item", "what", "verdict"], rows, keys=2)
 
 
-def tables(done: Sequence[Done]) -> list[Table]:
+def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table]:
     """All of it: of each item its sheets, then its claims; last the summary, if there are several items."""
     found: list[Table] = []
     for one in done:
@@ -34,21 +37,40 @@ def tables(done: Sequence[Done]) -> list[Table]:
             notes.append("A quick run: less work and fewer repetitions than the full one.")
         title = f"{one.item.paper} {one.item.name}: what the paper says"
         found.append(Table(title, ["claim", "holds", "why"], claims, [*outcome.notes, *notes]))
-    return [*found, summary(done)] if len(done) > 1 else found
+    return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
 
 
 def sheet_table(title: str, sheet: Sheet) -> Table:
-    """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them."""
-    paper, ours = f"paper, {sheet.paper_unit or sheet.unit}", f"ours, {sheet.unit}"
+    """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them, and then across where its
+    rows have names of two parts."""
+    paper, ours = _with_unit("paper", sheet.paper_unit or sheet.unit), _with_unit("ours", sheet.unit)
     rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
     if all(one.paper is None for _, one in sheet.rows):
+        if across := _across(sheet):
+            return Table(_with_unit(title, sheet.unit), across[0], across[1:], list(sheet.notes))
         return Table(title, ["", ours], [[name, _ours(one)] for name, one in sheet.rows], list(sheet.notes))
     return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
 
 
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name}, {unit}" if unit else name
+
+
+def _across(sheet: Sheet) -> list[list[Any]]:
+    """Rows as `SLAB, 1 CPU` as lines and columns, the head first; nothing where these are not all there, or too many across."""
+    for separator in (", ", ": "):
+        names = [name.rpartition(separator)[::2] for name, _ in sheet.rows]
+        down, along = ([*dict.fromkeys(part)] for part in zip(*names, strict=True))
+        figures = dict(zip(names, (one for _, one in sheet.rows), strict=True))
+        whole = len(figures) == len(sheet.rows) == len(down) * len(along)
+        if whole and all((*down, *along)) and len(down) > 1 and 1 < len(along) <= MOST_COLUMNS:
+            return [["", *along], *([name, *(_ours(figures[name, column]) for column in along)] for name in down)]
+    return []
+
+
 def _ours(one: Measured) -> Cell:
     """With best and worst, where there are several repetitions that differ."""
-    if one.ours is None or one.least is None or one.greatest is None or one.least == one.greatest:
+    if one.ours is None or one.least is None or one.greatest is None or show(one.least) == show(one.greatest):
         return one.ours
     return Figure(one.ours, f"{show(one.ours)} ({show(one.least)} to {show(one.greatest)})")
 
@@ -86,11 +108,12 @@ def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def page(done: Sequence[Done]) -> str:
+def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
     """One HTML file that needs no network, with the pictures."""
     shown = [
         {
             "ident": one.item.ident,
+            "heading": one.item.heading,
             "title": one.item.title,
             "place": one.item.place,
             "paper": one.item.paper,
@@ -102,6 +125,7 @@ def page(done: Sequence[Done]) -> str:
                 for beside, group in itertools.groupby(outcome.pictures, lambda picture: picture.beside)
             ],
             "notes": outcome.notes,
+            "listing": outcome.listing,
             "stands_for": outcome.stands_for,
             "quick": one.record["quick"],
             "machine": one.record["machine"],
@@ -109,4 +133,4 @@ def page(done: Sequence[Done]) -> str:
         for one in done
     ]
     papers = {name: title for name, title in PAPERS.items() if any(one["paper"] == name for one in shown)}
-    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown)
+    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown, left_out=left_out)
