@@ -93,7 +93,7 @@ def _record(parent: Any) -> None:
         "--cgroup", metavar="NAME", help="record this control group's tasks alone; the command is started in it. The trace is incomplete"
     )
     verb.add_argument(
-        "--buffers", type=size, metavar="SIZE", help="of events for each CPU, a power of two at least (default: a sixteenth of what is free, in all)"
+        "--buffers", type=size, metavar="SIZE", help="room for events of each CPU until they are written (default: by the free memory)"
     )
     verb.usage = "slabyard record [options] -o T.parquet -- CMD...\n       slabyard record [options] -o T.parquet --duration TIME"
 

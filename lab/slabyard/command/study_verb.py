@@ -23,12 +23,13 @@ def add(parent: Any) -> None:
         "  slabyard study all --quick --report study.html\n  slabyard study all --recorded --format md",
         "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was.",
     )  # fmt: skip
-    verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, or all")
+    verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, sheaves, or all (papers)")
     verb.add_argument("item", nargs="?", metavar="ITEM", help="one of its items (default: all)")
     verb.add_argument("--list", action="store_true", help="the papers' items")
     verb.add_argument("--quick", action="store_true", help="less work in each run, three repetitions in place of five")
     verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records slabyard brings along")
     verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="keep records there; what has one is not run again")
+    verb.add_argument("--traces", type=file, metavar="FOLDER", help="recordings that `sheaves` replays (default: the bundled ones)")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="also write one self-contained page, with the pictures")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records with what comes of them")
     add_format(verb)
@@ -39,7 +40,7 @@ def _study(options: argparse.Namespace) -> int:
     from ..study import papers, study, tables
 
     if options.list:
-        sys.stdout.write(results([_about(item) for item in papers.items()], options.format, _listed))
+        sys.stdout.write(results([_about(item) for item in papers.items(papers.TITLES)], options.format, _listed))
         return DONE
     if options.paper is None:
         raise UserError("name a paper, or all; slabyard study --list shows what there is")
@@ -51,7 +52,7 @@ def _study(options: argparse.Namespace) -> int:
         done = study.recorded(wanted)
     else:
         with Progress(len(wanted)) as progress:
-            done = study.run(wanted, options.quick, options.output, progress, _tell if len(wanted) > 1 else lambda _: None)
+            done = study.run(wanted, options.quick, options.output, progress, _tell if len(wanted) > 1 else lambda _: None, options.traces)
     if options.report is not None:
         write_text(options.report, tables.page(done))
     export_json(options.export_json, tables.plain(done))
