@@ -149,8 +149,9 @@ def cache_records(caches: list[Cache]) -> np.ndarray:
 def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: bool = True) -> Translation:
     """Writes the events of a trace to `path`.
 
-    `cpus` and `nodes` are those of the replay; without `environment` no event of a page is written. Frees of objects older than the trace get their handles later, from `patch_older`; frees of
-    older pages stand as such until `skip_older_pages` says that there are no older pages. UserError when the trace contradicts itself.
+    `cpus` and `nodes` are those of the replay; without `environment` no event of a page is written. Frees of objects older than the trace
+    get their handles later, from `patch_older`; frees of older pages stand as such until `skip_older_pages` says that there are no older
+    pages. UserError when the trace contradicts itself.
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()

@@ -12,22 +12,25 @@ from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
 from ..results.records import machine, versions
 from .model import RECORDS, Done, Item
-from .papers import PAPERS, items
+from .papers import PAPERS, TITLES, items
 from .work import SCHEMA, Work, read_record
 
 
 def chosen(paper: str, name: str | None) -> list[Item]:
     """The items of a paper (or `all`), or the one of that name."""
-    found = [item for item in items() if paper in ("all", item.paper) and name in (None, item.name)]
-    if not found and paper not in ("all", *PAPERS):
-        raise UserError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
+    found = [item for item in items(PAPERS if paper == "all" else TITLES) if paper in ("all", item.paper) and name in (None, item.name)]
+    if not found and paper not in ("all", *TITLES):
+        raise UserError(f"no paper {paper!r}; there are {', '.join(TITLES)}")
     if not found:
         raise UserError(f"{paper} has no item {name!r}; slabyard study --list shows them")
     return found
 
 
-def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None]) -> list[Done]:
+def run(
+    wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None], traces: Path | None = None
+) -> list[Done]:  # fmt: skip
     """Runs what has no record in the folder yet (None: all, and nothing is kept). `tell` hears of each item that is done.
+    `traces`: a folder of recordings, for the items that replay some.
 
     UserError where a tool is missing, before the first run.
     """
@@ -43,7 +46,7 @@ def run(wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Prog
         progress.stage(f"{item.paper}: {item.title}")
         record = kept.get(item.ident)
         if record is None:
-            work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"))
+            work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"), traces)
             record = _record(item, quick, item.measure(work))
             if folder is not None:
                 write_text(folder / item.record, to_json(record))
