@@ -238,11 +238,12 @@ def _judge_capacity(data: Data) -> Outcome:
     ]  # fmt: skip
     notes = [
         f"**Capacity**: by the kernel's rule {slow:.1f} of 1,000 operations leave the fast path. Of settings that are the same for all "
-        f"caches, the smallest that is as fast takes {least[2]:+.1f}% of the rule's memory; within it, the best leaves {best[3]:.1f}.",
+        f"caches, the smallest that is as fast takes {least[2]:.1f}% more memory; within the rule's, the best leaves {best[3]:.1f}.",
         f"That is {least[0]} objects and {least[1]} full sheaves, and {best[0]} objects and {best[1]} full sheaves. Locks of the rule: "
         f"{locks:.1f} per 1,000.",
-        f"{len(settings):,} settings on each of {len(data['rules'])} recordings: {wall:,} s on {data['jobs']} CPUs that others used "
-        f"too, {cpu:,} s of processor time; {data['replayed']:,} replays, as settings between two with the same figures have them too.",
+        f"{len(settings):,} settings on each of {len(data['rules'])} recordings took {wall:,} s on {data['jobs']} CPUs that others used, "
+        f"and {cpu:,} s of processor time; 1,000 settings would take {1000 * cpu / len(settings):,.0f} s of that. Replayed were "
+        f"{data['replayed']:,}, as settings between two with the same figures have them too.",
     ]  # fmt: skip
     return Outcome(sheets, claims, [_capacity_picture(settings, slow)], _LEFT_OUT, notes)
 
@@ -348,6 +349,7 @@ def _judge_fragmentation(data: Data) -> Outcome:
         _recordings(data),
     ]
     peak, end, listed, _, pages, _ = found
+    locks = [(per(old, "locks"), per(new, "locks")) for old, new in pairs]
     more = interval([100 * (new["held"] / old["held"] - 1) for old, new in pairs])
     both = f"{_between(peak, 2)} points at the peak, {_between(end, 2)} at the end"
     claims = [
@@ -358,6 +360,9 @@ def _judge_fragmentation(data: Data) -> Outcome:
         f"**Fragmentation**: 7.0 holds {more[0]:.1f}% more than 6.12 at the peak ({CONFIDENCE}% interval {more[1]:.1f} to {more[2]:.1f}; "
         f"{PAGE_KIB * pages[0] / 1024:.1f} MiB on two CPUs). Waste differs by {peak[0]:+.1f} points at the peak and {end[0]:+.1f} at the "
         f"end, the share of partial slabs by {listed[0]:+.1f}.",
+        f"7.0 takes more locks than 6.12 in {sum(new > old for old, new in locks)} of the {len(pairs)} recordings, in the mean "
+        f"{statistics.fmean(new for _, new in locks):.1f} for {statistics.fmean(old for old, _ in locks):.1f} per 1,000 operations; "
+        f"it leaves the fast path less often in {sum(per(new, 'slow') < per(old, 'slow') for old, new in pairs)} of them.",
     ]  # fmt: skip
     return Outcome(sheets, claims, [], _LEFT_OUT, notes)
 
@@ -432,22 +437,21 @@ def _judge_locks(data: Data) -> Outcome:
     pairs, one, same = (data[f"{name} {_CPUS[-1]}"] for name in ("pairs", "one", "same"))
 
     def beside(of: Data) -> str:
-        return f"{per(of[NEW], 'locks'):.0f} for 6.12's {per(of[OLD], 'locks'):.0f}"
+        return f"{per(of[NEW], 'locks'):.0f} in 7.0, {per(of[OLD], 'locks'):.0f} in 6.12"
 
     claims = [
         Claim("Where one CPU allocates and another frees, 7.0 takes no more locks than 6.12",
               all(per(one[NEW], "locks") <= per(one[OLD], "locks") for one in across),
-              f"64 CPUs in pairs: {beside(pairs)} per 1,000 operations; one for 63: {beside(one)}"),
+              f"locks per 1,000 operations on 64 CPUs: {beside(pairs)} in pairs; {beside(one)} where one serves 63"),
         Claim("A setting of 7.0, or another policy, halves the locks at no more memory in each of the cases", bool(winners),
               f"in all {len(across)} cases {', '.join(winners) or 'none'}; in some {', '.join(partly) or 'none'}"),
     ]  # fmt: skip
     notes = [
-        f"**Locks**: where one CPU allocates and another frees, 7.0 takes {beside(pairs)} (64 CPUs in pairs), {beside(one)} (one for 63); "
-        f"where each frees its own {beside(same)}, per 1,000 operations. Half of 7.0's in no more memory, always: "
-        f"{', '.join(winners) or 'nobody'}.",
-        f"Half of 7.0's locks in no more memory, in some of the {len(across)} cases: {', '.join(partly) or 'nobody'}. Off the fast "
-        f"path of pairs are {per(pairs[OLD], 'slow'):.0f} operations of 1,000 in 6.12, most of them an exchange of a shared word, and "
-        f"{per(pairs[NEW], 'slow'):.0f} in 7.0.",
+        f"**Locks** per 1,000 operations where one CPU allocates and another frees: {beside(pairs)} (64 CPUs in pairs); "
+        f"{beside(one)} (one for 63). At most half of 7.0's in its memory: {', '.join(winners) or 'nobody'}.",
+        f"Where each CPU frees its own it is {beside(same)}. Off the fast path of pairs are {per(pairs[OLD], 'slow'):.0f} operations "
+        f"of 1,000 in 6.12, most of them an exchange of a shared word, and {per(pairs[NEW], 'slow'):.0f} in 7.0. Half of 7.0's locks "
+        f"in no more memory, in some of the {len(across)} cases: {', '.join(partly) or 'nobody'}.",
     ]  # fmt: skip
     return Outcome(sheets, claims, pictures, _LOCKS_STAND_FOR, notes)
 
@@ -573,9 +577,9 @@ def _judge_caches(data: Data) -> Outcome:
               abs(ruled[0] - data["rule_slow"]) <= 0.02 * data["rule_slow"], check),
     ]  # fmt: skip
     notes = [
-        f"**Per cache**: in the rule's memory, capacities chosen for each cache leave the fast path {PER * slow / ops:.1f} times in 1,000 "
-        f"operations where the rule does {PER * ruled[0] / ops:.1f} times, with {PER * locks / ops:.1f} locks for "
-        f"{PER * ruled[1] / ops:.1f}; {changes}."
+        f"**Per cache**: in the rule's memory, capacities chosen for each cache leave the fast path {PER * slow / ops:.1f} times in "
+        f"1,000 operations and take {PER * locks / ops:.1f} locks, where the rule does {PER * ruled[0] / ops:.1f} and "
+        f"{PER * ruled[1] / ops:.1f}.",
     ]  # fmt: skip
     stands = (
         f"The capacities are chosen on the recordings that they are judged by, so this is the most that can be gained there. A cache's "
@@ -590,7 +594,7 @@ def answers(done: Iterable[Outcome]) -> str:
 
 
 ITEMS = (
-    Item("sheaves", "capacity", "Capacity and barn limits", "1,000 settings", _capacity, _judge_capacity),
+    Item("sheaves", "capacity", "Capacity and barn limits", "settings over recordings", _capacity, _judge_capacity),
     Item("sheaves", "fragmentation", "Fragmentation, 6.12 and 7.0", "intervals over recordings", _fragmentation, _judge_fragmentation),
     Item("sheaves", "locks", "Locks where one CPU allocates and another frees", "16 to 64 CPUs", _locks, _judge_locks, exact=True),
     Item("sheaves", "caches", "A capacity for each cache", "against the rule by size", _caches, _judge_caches),
