@@ -81,11 +81,16 @@ static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 	return value >= tunable->min && value <= tunable->max;
 }
 
+static unsigned at_most(unsigned value, unsigned most)
+{
+	return value < most ? value : most;
+}
+
 static bool config_fits(const struct sy_heap_config *config, unsigned slots, unsigned nodes)
 {
-	if (!config->policy || slots > SY_MAX_SLOTS || nodes > SY_MAX_NODES)
+	if (!config->policy || (slots > SY_MAX_SLOTS && !config->threads) || nodes > SY_MAX_NODES)
 		return false;
-	for (unsigned i = 0; config->slot_nodes && i < slots; i++)
+	for (unsigned i = 0; config->slot_nodes && i < at_most(slots, SY_MAX_SLOTS); i++)
 		if (config->slot_nodes[i] >= nodes)
 			return false;
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
@@ -215,6 +220,13 @@ const char *sy__heap_refuses(const struct sy_heap_config *config)
 	return config->policy && config->policy->refuses ? config->policy->refuses(config) : NULL;
 }
 
+/* From now on the caller drives all slots that were ever used. */
+static void drive_alone(struct sy_heap *heap)
+{
+	heap->slots = sy__slots_used(heap);
+	heap->threads = heap->concurrent = false;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
 	const struct sy_policy *policy = policy_of(config);
@@ -228,8 +240,8 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 
 	if (!config_fits(config, slots, nodes) || sy__heap_refuses(config))
 		return NULL;
-	for (unsigned i = 0; i < slots; i++)
-		draft.slot_node[i] = (uint8_t)(config->slot_nodes ? config->slot_nodes[i] : i * nodes / slots);
+	for (unsigned i = 0, count = at_most(slots, SY_MAX_SLOTS); i < count; i++)
+		draft.slot_node[i] = (uint8_t)(config->slot_nodes ? config->slot_nodes[i] : i * nodes / count);
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
 		draft.tunables[i] = config->tunables[i];
 
@@ -238,12 +250,12 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 		return NULL;
 	heap->never_reclaims = heap->policy->never_reclaims;
 	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
-		heap->threads = heap->concurrent = false;
+		drive_alone(heap);
 		tear_down(heap);
 		return NULL;
 	}
 	if ((config->debug.checks && !sy__debug_attach(heap, &config->debug, true)) || (heap->threads && !sy__this_slot_attach(heap))) {
-		heap->threads = heap->concurrent = false;
+		drive_alone(heap);
 		end_heap(heap);
 		return NULL;
 	}
@@ -260,7 +272,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 		return false;
 	if (threads)
 		sy__this_slot_detach(heap);
-	heap->threads = heap->concurrent = false; /* from now on the caller drives all its slots */
+	drive_alone(heap);
 	sy__pages_detach(heap->pages, heap);
 	sy__debug_detach(heap);
 	end_heap(heap);

@@ -56,7 +56,7 @@ struct sy_heap {
 	                  * state only if sy__slot_mine says so */
 	unsigned tick_slot; /* the slot that is visited at tick_due, see visits.c; same lock */
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
-	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
+	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot, see sy__slot_node */
 	int64_t tunables[SY_MAX_TUNABLES];
 	struct sy_sizing sizing;
 	/* Hooks of the program, or NULL. */
@@ -99,6 +99,12 @@ struct sy_heap {
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;
 };
+
+/* The memory node nearest to a slot. Heaps of threads have more slots than replays have CPUs. */
+static inline uint8_t sy__slot_node(const struct sy_heap *heap, unsigned slot)
+{
+	return heap->slot_node[slot % SY_MAX_SLOTS];
+}
 
 struct sy_cache {
 	/* Where sy_alloc and sy_free jump to: functions of policy->this_slot, or the generic entries, or what cache_init chooses. */

@@ -9,9 +9,8 @@
  *   fine    Steps of 16 bytes up to 256, then eight classes to each doubling up to 4 KiB. From 256 bytes on at most 1/9 of an object
  *           is unused, where powers of two leave up to half. Larger classes have few objects in a slab, and what is left at
  *           its end counts too. So up to 8 KiB the classes are what 64 KiB hold 15, 14 … 8 of; 15 of them also hold a page
- *           with a header of 272 bytes, a common request of databases. Up to 16 KiB they are what 128 KiB hold 15, 13, 11, 9
- *           and 8 of, for 8 KiB with a header likewise. The last three classes leave 1/5 unused. One type serves all: a
- *           program's memory is all alike.
+ *           with a header of 272 bytes, a common request of databases. Up to 32 KiB they are what 128 KiB hold 15, 14 … 4
+ *           of, for 8 KiB with a header likewise. One type serves all: a program's memory is all alike.
  *
  * A class is aligned to the largest power of two that divides its size, to a page at most, and at least as sy_sizing.align says;
  * Linux's 96 and 192 to 8 bytes.
@@ -34,7 +33,8 @@ static const uint16_t fine_sizes[] = {
 	16,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,   192,   208,   224,   240,   256,
 	288,   320,   352,   384,   416,   448,   480,   512,   576,   640,   704,   768,   832,   896,   960,   1024,
 	1152,  1280,  1408,  1536,  1664,  1792,  1920,  2048,  2304,  2560,  2816,  3072,  3328,  3584,  3840,  4096,
-	4368,  4672,  4992,  5440,  5952,  6528,  7232,  8192,  8704,  9984,  11904, 14464, 16384, 20480, 26112, 32768,
+	4368,  4672,  4992,  5440,  5952,  6528,  7232,  8192,  8704,  9344,  9984,  10880, 11904, 13056, 14464, 16384,
+	18688, 21760, 26112, 32768,
 };
 
 struct set {

@@ -5,7 +5,7 @@
 #include "backend/large.h"
 #include "types.h"
 
-#define SY__KMALLOC_MOST_CLASSES 64 /* of all types */
+#define SY__KMALLOC_MOST_CLASSES 68 /* of all types */
 #define SY__KMALLOC_SMALL 1024u    /* bytes; up to here one look at a table finds the cache */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
 #define SY__KMALLOC_STEP 16u       /* classes up to SY__KMALLOC_MIDDLE are multiples of this, or smaller */

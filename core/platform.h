@@ -48,6 +48,8 @@
  *   sy__slot_claim(slot)           claims one slot without an owner, from inside a slow call without claims; never waits. False:
  *                                  the slot has an owner, or somebody else claims
  *   sy__slot_release(slot)         ends that claim
+ *   sy__thread_slots()             slots for threads: SY_THREAD_SLOTS, or SY_FEW_THREAD_SLOTS where addresses are few
+ *   sy__thread_slots_reduce()      there are so few; false: slots beyond are in use, or there are no more already
  *   sy__slots_high()               slots from this one on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or claimed by it
  *   sy__slot_unowned(slot)         whether the slot has no owner; a hint unless the caller may touch the slot

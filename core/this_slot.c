@@ -55,12 +55,14 @@ static bool is_due(struct sy_time *due, uint64_t now, uint64_t period)
 	return true;
 }
 
-/* Whether the heap has grown much since it was scavenged, while other threads may retain what it needs. Relaxed: a figure. */
-static bool has_grown(const struct sy_heap *heap)
+/* Whether the heap has grown much since it was scavenged, while other threads may retain what it needs. Relaxed: a figure. Of threads
+ * that see it at once, one is told. */
+static bool has_grown(struct sy_heap *heap)
 {
-	size_t before = __atomic_load_n(&heap->scavenged_pages, __ATOMIC_RELAXED);
+	size_t before = __atomic_load_n(&heap->scavenged_pages, __ATOMIC_RELAXED), now = sy__pages_backed(heap->pages);
 
-	return sy__slots_high() > FEW_SLOTS && sy__pages_backed(heap->pages) > before + before / GROWN_SHARE + GROWN_LEAST;
+	return sy__slots_high() > FEW_SLOTS && now > before + before / GROWN_SHARE + GROWN_LEAST &&
+	       __atomic_compare_exchange_n(&heap->scavenged_pages, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Policies give up what slots retain without need. Those that give memory back only on request (Bonwick 1994, section 3.4) are

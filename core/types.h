@@ -38,7 +38,12 @@
 
 #include "platform.h"
 
-#define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* in heaps of threads, which have the dummy slot too */
+/* In heaps of threads, which have the dummy slot too: at most, and where addresses are few. See sy__thread_slots. */
+#define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* a limit to so many bytes leaves no room for the state of many slots */
+#define SY_FEW_THREAD_SLOTS 511u
+#ifndef SY_THREAD_SLOTS
+#define SY_THREAD_SLOTS (sizeof(void *) > 4 ? 2047u : SY_FEW_THREAD_SLOTS)
+#endif
 #define SY_SHARED_SLOTS 32u /* of them, for threads beyond: slot 0 and the last ones */
 #ifndef SY_WARM_SLOTS
 #define SY_WARM_SLOTS 9u /* the first slots, in which a thread that ends may leave things for the next owner; slot 0 has none */

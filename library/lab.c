@@ -48,7 +48,7 @@ unsigned sy_lab_page_order(const struct sy_page *page)
 
 unsigned sy_lab_slot_node(const struct sy_heap *heap, unsigned slot)
 {
-	return heap->slot_node[slot];
+	return sy__slot_node(heap, slot);
 }
 
 bool sy_lab_unused_bytes(struct sy_heap *heap, uint64_t *bytes)

@@ -34,6 +34,7 @@
 #include <sys/resource.h>
 
 #include "core/this_slot.h"
+#include "core/backend/slot_areas.h"
 #include "core/page_interface.h"
 #include "library/debug/spec.h"
 
@@ -232,6 +233,8 @@ static bool take_share(size_t limit, size_t beside)
 void sy__process_limited(size_t bytes)
 {
 	if (begin()) {
+		if (bytes < SY_FEW_ADDRESSES)
+			sy__slot_areas_reduce(the_heap);
 		take_share(bytes, others());
 		end();
 	}

@@ -1,7 +1,7 @@
 /*
  * Per-slot areas: the per-slot state of caches, in heaps of threads, slot by slot.
  *
- * A cache of a heap of threads has some cache lines of state for each of SY_THREAD_SLOTS slots, of which a program uses a few.
+ * A cache of a heap of threads has some cache lines of state for each of hundreds of slots, of which a program uses a few.
  * If each cache had an array of them, a thread would touch a page for every size class, for the sake of one line. So state is
  * laid out the other way round. An area has one page per slot, and a cache has the same lines of every page:
  *
@@ -26,13 +26,11 @@
 struct sy__slot_area {
 	struct sy__slot_area *next;
 	char *pages;   /* of all slots; the dummy's first */
+	size_t bytes;
 	uint64_t taken; /* a bit for each line */
 };
 
 _Static_assert(SY__MOST_LINES == 64, "a word has a bit for each line");
-
-#define PAGES (SY_THREAD_SLOTS + 1u) /* with the dummy's */
-#define AREA_BYTES ((size_t)PAGES * SY_SLOT_STRIDE)
 
 static unsigned lines_of(size_t bytes)
 {
@@ -68,19 +66,39 @@ static char *take_of_all(struct sy_heap *heap, unsigned count)
 	return lines;
 }
 
+/* NULL: no memory. */
+static char *reserve(size_t bytes)
+{
+	char *pages = sy__source_reserve(bytes);
+
+	if (pages && sy__source_commit(pages, bytes) != 0) {
+		sy__source_release(pages, bytes);
+		return NULL;
+	}
+	return pages;
+}
+
+static size_t area_bytes(void)
+{
+	return (sy__thread_slots() + 1) * SY_SLOT_STRIDE; /* with the dummy's */
+}
+
 static bool add_area(struct sy_heap *heap)
 {
 	struct sy__slot_area *area = sy__metadata_take(heap, sizeof(*area));
-	char *pages = area ? sy__source_reserve(AREA_BYTES) : NULL;
+	size_t bytes = area_bytes();
+	char *pages = area ? reserve(bytes) : NULL;
 
-	if (!pages || sy__source_commit(pages, AREA_BYTES) != 0) {
-		if (pages)
-			sy__source_release(pages, AREA_BYTES);
+	if (area && !pages && sy__thread_slots_reduce()) {
+		bytes = area_bytes();
+		pages = reserve(bytes);
+	}
+	if (!pages) {
 		sy__metadata_give(heap, area, sizeof(*area));
 		return false;
 	}
-	sy__source_prefer_small(pages, AREA_BYTES);
-	*area = (struct sy__slot_area){ .pages = pages };
+	sy__source_prefer_small(pages, bytes);
+	*area = (struct sy__slot_area){ .pages = pages, .bytes = bytes };
 	sy__lock(&heap->slot_areas_lock);
 	area->next = heap->slot_areas;
 	heap->slot_areas = area;
@@ -96,6 +114,23 @@ void *sy__slot_areas_take(struct sy_heap *heap, size_t bytes)
 	while (!lines && add_area(heap))
 		lines = take_of_all(heap, count);
 	return lines ? lines + SY_SLOT_STRIDE : NULL;
+}
+
+/* The ends of areas that nobody has touched, as no thread has had a slot there. */
+void sy__slot_areas_reduce(struct sy_heap *heap)
+{
+	size_t bytes;
+
+	sy__thread_slots_reduce();
+	bytes = area_bytes();
+	sy__lock(&heap->slot_areas_lock);
+	for (struct sy__slot_area *area = heap->slot_areas; area; area = area->next) {
+		if (area->bytes <= bytes)
+			continue;
+		sy__source_release(area->pages + bytes, area->bytes - bytes);
+		area->bytes = bytes;
+	}
+	sy__unlock(&heap->slot_areas_lock);
 }
 
 /* ---- Giving back -------------------------------------------------------------------------------------------------- */
@@ -142,7 +177,7 @@ void sy__slot_areas_fini(struct sy_heap *heap)
 		struct sy__slot_area *area = heap->slot_areas;
 
 		heap->slot_areas = area->next;
-		sy__source_release(area->pages, AREA_BYTES);
+		sy__source_release(area->pages, area->bytes);
 		sy__metadata_give(heap, area, sizeof(*area));
 	}
 }

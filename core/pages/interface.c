@@ -159,7 +159,7 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 	struct sy_pages *pages = heap->pages;
 	struct sy_page *head;
 
-	node = node < 0 ? heap->slot_node[slot] : node;
+	node = node < 0 ? sy__slot_node(heap, slot) : node;
 	head = take_or_place(pages, slot, order, flags, node, use);
 	if (sy__unlikely(heap->threads) && head && use != SY_USE_METADATA && lacks_memory(head, order))
 		head = take_again(heap, slot, head, order, flags, node, use);

@@ -41,9 +41,10 @@
  * relaxed: a slot that it does not include yet has at most the first state of its owner, which nobody else may touch; claims read
  * it under the lock.
  *
- * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
- * lets others run in between. Those far back in the queue sleep (sy__queue_lock), and threads that begin don't join a long one.
- * sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
+ * Waiting. A slow call that meets a claim sleeps until that ends, and needs no lock then: where hundreds had to take one in turn, most
+ * turns would be those of threads without a processor. A claimer waits a moment for those that still sleep since the last claim, so a
+ * thread that claims again and again lets others run in between. Claimers queue for table.lock, a ticket lock; threads that begin or
+ * end, which have it for a moment, try for it. sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
  * outside before, and no thread inside a call waits for either. sy__claim_enter_soon gives up after a while, and no claim waits for
  * a fast call for ever: it leaves out that slot. sy__slots_claim_try may come with any lock held, from deep in a call that
  * ran out of memory. It only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If all
@@ -63,7 +64,7 @@
  * stack of a joined thread, with that storage, to the next thread. That thread likely continues the first one's work, as in a pool
  * of workers, of which several may end and begin at once.
  *
- * Without a slot. Threads beyond LAST_OWNED, and threads past their end (destructors of thread-specific data that run
+ * Without a slot. Threads beyond these, and threads past their end (destructors of thread-specific data that run
  * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
  * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
  *
@@ -92,15 +93,16 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
-#define LAST_OWNED (SY_THREAD_SLOTS - SY_SHARED_SLOTS) /* the shared slots but SHARED are behind it */
 #define PATIENCE 4096u   /* looks at one victim by a claim that must not wait long */
 #define MOST_HALVINGS 6u /* of that, after as many failed claims */
 #define FULL_EACH 32u    /* each so many-th failed claim has full patience */
+#define LOOKS_FOR_SLOT 512u /* at the table's lock */
 #define FOREVER (~0u)
 #define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
 
@@ -112,10 +114,14 @@ __thread struct sy__thread sy__self = { .slot_offset = SY__DUMMY_OFFSET, .last =
 
 static struct table {
 	struct sy__queue lock;
+	struct sy__event released; /* a claim has ended */
+	struct sy__event left;     /* a shared slot has become free, once all are in use */
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
 	bool fences;       /* this process may fence its threads */
 	bool handlers;     /* the program handles signals */
 	unsigned unasked; /* a slot whose owner was alone when it came; 0: none */
+	unsigned lowest; /* no slot below is free */
+	bool few; /* only SY_FEW_THREAD_SLOTS slots are to be used; read without the lock */
 	bool overflown; /* the other shared slots are in use; as `full` */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
 	unsigned failed_claims; /* claims by sy__slots_claim_try since one that reached all slots */
@@ -140,6 +146,40 @@ enum { AWAKE = -1, ASLEEP, UNLOADED = -2 };
 void lock_streams(void) __asm__("_IO_list_lock") __attribute__((weak));
 void unlock_streams(void) __asm__("_IO_list_unlock") __attribute__((weak));
 void reset_streams_lock(void) __asm__("_IO_list_resetlock") __attribute__((weak));
+
+/* ---- How many there are -------------------------------------------------------------------------------------------- */
+
+/* Relaxed: it changes before a slot beyond has an owner, if at all. */
+unsigned sy__thread_slots(void)
+{
+	return __atomic_load_n(&table.few, __ATOMIC_RELAXED) ? SY_FEW_THREAD_SLOTS : SY_THREAD_SLOTS;
+}
+
+/* The shared slots but SHARED are behind it. */
+static unsigned last_owned(void)
+{
+	return sy__thread_slots() - SY_SHARED_SLOTS;
+}
+
+static bool reduce(void)
+{
+	if (table.few || table.overflown || table.owned > SY_FEW_THREAD_SLOTS - SY_SHARED_SLOTS)
+		return false;
+	__atomic_store_n(&table.few, true, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Locks may be held that come behind the table's. */
+bool sy__thread_slots_reduce(void)
+{
+	bool reduced;
+
+	if (sy__self.claims || !sy__queue_try(&table.lock))
+		return sy__self.claims && reduce();
+	reduced = reduce();
+	sy__queue_unlock(&table.lock);
+	return reduced;
+}
 
 /* ---- The fence for all threads ----------------------------------------------------------------------------------- */
 
@@ -306,13 +346,35 @@ static void set_free(unsigned slot)
 	if (table.slots[slot].owner)
 		table.slots[slot].last_owner = table.slots[slot].owner;
 	set_owner(slot, NULL);
+	table.lowest = slot < table.lowest ? slot : table.lowest;
 	say_full(false);
+}
+
+/* Sleeps while slots are claimed. Relaxed: the count comes before, and changes after. */
+static void sleep_through_claim(void)
+{
+	unsigned count = sy__event_count(&table.released);
+
+	if (__atomic_load_n(&table.slots[SHARED].claimed, __ATOMIC_RELAXED))
+		sy__event_wait(&table.released, count);
+}
+
+/* For a moment, by a thread that has or wants a slot; false: not after so many looks. It does not queue: where hundreds begin or end at
+ * once, each turn in a queue would be that of a thread without a processor. With signals held. */
+static bool lock_table(unsigned patience)
+{
+	for (unsigned looks = 0; !sy__queue_try(&table.lock); looks = sy__look_again(looks)) {
+		if (looks >= patience)
+			return false;
+		sleep_through_claim();
+	}
+	return true;
 }
 
 static void detach(struct sy__thread *self)
 {
 	hold_signals(self);
-	sy__queue_lock(&table.lock);
+	lock_table(FOREVER);
 	set_free(self->slot);
 	self->slot = NO_SLOT;
 	show(self, SY__DUMMY_OFFSET);
@@ -363,6 +425,8 @@ static bool awake(void)
 	now = sy__system_process();
 	if (seen == now || seen == UNLOADED || !__atomic_compare_exchange_n(&library, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
+	if (sy__system_limit(RLIMIT_AS) < SY_FEW_ADDRESSES || sy__system_limit(RLIMIT_DATA) < SY_FEW_ADDRESSES)
+		reduce();
 	if (pthread_key_create(&at_end, thread_ends) || pthread_atfork(before_fork, after_fork_parent, after_fork_child))
 		return false;
 	__atomic_store_n(&library, AWAKE, __ATOMIC_RELEASE);
@@ -406,12 +470,12 @@ static void note_robust(unsigned slot)
 	table.slots[slot].robust = table.slots[slot].owner && is_robust(table.slots[slot].id, false);
 }
 
-/* The calling thread owns the slot. Of a thread that is alone the kernel is asked when a second one comes: a program with one thread
- * makes no such call, as a sandbox might end it for that. */
-static void own_slot(struct sy__thread *self, unsigned slot, bool alone)
+/* The calling thread, of that id, owns the slot. Of a thread that is alone the kernel is asked when a second one comes: a program with
+ * one thread makes no such call, as a sandbox might end it for that. */
+static void own_slot(struct sy__thread *self, long id, unsigned slot, bool alone)
 {
 	set_owner(slot, self);
-	table.slots[slot].id = sy__system(SYS_gettid, 0, 0, 0, 0);
+	table.slots[slot].id = id;
 	table.slots[slot].robust = false;
 	if (!alone) {
 		note_robust(slot);
@@ -426,7 +490,7 @@ static bool is_free(unsigned slot)
 	return !table.slots[slot].owner && !table.slots[slot].lost;
 }
 
-/* The slot for a thread that has none; above LAST_OWNED: none is free. */
+/* The slot for a thread that has none; above last_owned(): none is free. */
 static unsigned free_slot(const struct sy__thread *self)
 {
 	unsigned slot;
@@ -434,30 +498,30 @@ static unsigned free_slot(const struct sy__thread *self)
 	for (slot = SHARED + 1; slot < SY_WARM_SLOTS; slot++)
 		if (table.slots[slot].last_owner == self && is_free(slot))
 			return slot;
-	for (slot = SHARED + 1; slot <= LAST_OWNED && !is_free(slot); slot++)
+	for (slot = table.lowest > SHARED ? table.lowest : SHARED + 1; slot <= last_owned() && !is_free(slot); slot++)
 		;
-	return slot;
+	return table.lowest = slot;
 }
 
-/* NO_SLOT: none is free, or hundreds of threads begin at once. Their queue would take a second, so each goes without for a call. With
- * signals held. */
+/* NO_SLOT: none is free, or others had the lock for long; then the thread goes without for a call. With signals held. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
+	long id = sy__system(SYS_gettid, 0, 0, 0, 0);
 	unsigned slot;
 
-	if (!sy__queue_lock_unless_long(&table.lock))
+	if (!lock_table(LOOKS_FOR_SLOT))
 		return NO_SLOT;
 	slot = free_slot(self);
-	if (slot <= LAST_OWNED) {
-		own_slot(self, slot, !table.owned);
+	if (slot <= last_owned()) {
+		own_slot(self, id, slot, !table.owned);
 	} else {
 		say_full(true);
 		__atomic_store_n(&table.overflown, true, __ATOMIC_RELAXED);
 	}
-	if (slot > SHARED + table.owned && slot <= LAST_OWNED)
+	if (slot > SHARED + table.owned && slot <= last_owned())
 		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
 	sy__queue_unlock(&table.lock);
-	return slot <= LAST_OWNED ? slot : NO_SLOT;
+	return slot <= last_owned() ? slot : NO_SLOT;
 }
 
 /* Outside a call: pthread_setspecific may allocate, and claimers wait for slot owners that are in a call. */
@@ -486,24 +550,26 @@ static bool in_call(const struct sy__thread *self)
 	return state == INSIDE || state == WANTED;
 }
 
-/* A claimer works on this thread's slot, with the table's lock held. Waits for that lock; nobody claims the slot while we have it. */
+/* A claimer works on this thread's slot. Sleeps until the claim has ended. */
 static void begin_after_claim(struct sy__thread *self)
 {
+	unsigned count = sy__event_count(&table.released);
+
 	sy__call_end();
-	hold_signals(self);
-	sy__queue_lock(&table.lock);
-	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
-	sy__queue_unlock(&table.lock);
+	while (!change(self, OUTSIDE, INSIDE)) {
+		sy__event_wait(&table.released, count);
+		count = sy__event_count(&table.released);
+	}
 }
 
 static unsigned shared_slot(unsigned index)
 {
-	return index ? SY_THREAD_SLOTS - index : SHARED;
+	return index ? sy__thread_slots() - index : SHARED;
 }
 
 static bool is_shared(unsigned slot)
 {
-	return slot == SHARED || slot > LAST_OWNED;
+	return slot == SHARED || slot > last_owned();
 }
 
 /* Shared slots in use. Relaxed: claimers have the table's lock, under which it changes; others may begin to use them late. */
@@ -528,9 +594,17 @@ static bool try_shared(struct sy__thread *self)
 	return false;
 }
 
-/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
- * not take them again and again: a thread that meets a claim looks again with table.lock held. A forking thread has all of these
- * locks already. */
+/* Until one is left, unless that has happened meanwhile. */
+static void sleep_for_shared(struct sy__thread *self)
+{
+	unsigned count = sy__event_count(&table.left);
+
+	if (!try_shared(self))
+		sy__event_wait(&table.left, count);
+}
+
+/* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. A forking thread has all
+ * of these locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
 	unsigned looks = 0;
@@ -538,13 +612,11 @@ static SY__COLD void take_shared(struct sy__thread *self)
 	if (self->claims)
 		self->slot = SHARED;
 	while (self->slot == NO_SLOT && !try_shared(self)) {
-		looks = sy__look_again(looks);
-		if (!__atomic_load_n(&table.slots[SHARED].claimed, __ATOMIC_RELAXED))
-			continue;
-		hold_signals(self);
-		sy__queue_lock(&table.lock);
-		try_shared(self);
-		sy__queue_unlock(&table.lock);
+		sleep_through_claim();
+		if (looks > LOOKS_FOR_SLOT && shared_slots() > 1)
+			sleep_for_shared(self);
+		else
+			looks = sy__look_again(looks);
 	}
 }
 
@@ -554,8 +626,11 @@ static SY__COLD void leave_shared(struct sy__thread *self)
 
 	self->slot = NO_SLOT;
 	self->holds_at_lock = false;
-	if (!self->claims)
-		sy__unlock(&shared_locks[slot == SHARED ? 0 : SY_THREAD_SLOTS - slot]);
+	if (self->claims)
+		return;
+	sy__unlock(&shared_locks[slot == SHARED ? 0 : sy__thread_slots() - slot]);
+	if (shared_slots() > 1)
+		sy__event_happens(&table.left, 1);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -754,6 +829,13 @@ static void say_shared_claimed(unsigned index, bool claimed)
 	__atomic_store_n(&table.slots[shared_slot(index)].claimed, claimed, __ATOMIC_RELAXED);
 }
 
+/* Some have not got on since the last claim. So that a thread that claims again and again lets them, they come first. Relaxed: a
+ * figure. */
+static bool threads_sleep(void)
+{
+	return __atomic_load_n(&table.released.sleepers, __ATOMIC_RELAXED);
+}
+
 bool sy__slots_claim_try(void)
 {
 	struct sy__thread *self = &sy__self;
@@ -762,7 +844,7 @@ bool sy__slots_claim_try(void)
 		return false;
 	get_fence();
 	hold_signals(self);
-	if (!sy__queue_try(&table.lock))
+	if (threads_sleep() || !sy__queue_try(&table.lock))
 		return false;
 	for (unsigned index = 0; index < shared_slots(); index++)
 		if (self->slot != shared_slot(index) && sy__lock_try(&shared_locks[index]))
@@ -781,6 +863,7 @@ void sy__slots_release(void)
 			sy__unlock(&shared_locks[index]);
 		}
 	sy__queue_unlock(&table.lock);
+	sy__event_happens(&table.released, INT_MAX);
 }
 
 /* Nobody can own or claim the slot meanwhile, as both need the table's lock. Its last owner's writes are visible, as it gave the
@@ -839,6 +922,8 @@ static bool claim_outside(struct sy__thread *self, unsigned patience)
 		attach(self);
 	get_fence();
 	hold_signals(self);
+	for (unsigned looks = 0; threads_sleep() && looks < patience && looks < SOON;)
+		looks = sy__look_again(looks);
 	sy__queue_lock(&table.lock);
 	if (!claim_shared(patience) || !stop_all_slow_calls(self, patience)) {
 		release_outside(self);
@@ -884,7 +969,7 @@ void sy__claim_leave(void)
 
 unsigned sy__slots_high(void)
 {
-	return shared_slots() > 1 ? SY_THREAD_SLOTS : SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
+	return shared_slots() > 1 ? sy__thread_slots() : SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
 }
 
 bool sy__slot_mine(unsigned slot)
@@ -904,8 +989,10 @@ const void *const sy__slots_table = &table;
 unsigned sy__slots_adopt(const void *theirs, bool (*is_there)(const void *, size_t))
 {
 	const struct table *other = theirs;
-	unsigned slots = other->owned < LAST_OWNED ? other->owned : LAST_OWNED - 1, inside = 0;
+	unsigned slots, inside = 0;
 
+	table.few = table.few || other->few;
+	slots = other->owned < last_owned() ? other->owned : last_owned() - 1;
 	for (unsigned slot = SHARED + 1; slot <= slots; slot++) {
 		const struct sy__thread *owner = other->slots[slot].owner;
 
@@ -954,7 +1041,7 @@ static void after_fork_child(void)
 		return;
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
 		if (table.slots[slot].owner == self) {
-			own_slot(self, slot, true);
+			own_slot(self, sy__system(SYS_gettid, 0, 0, 0, 0), slot, true);
 			continue;
 		}
 		table.slots[slot].lost = !table.slots[slot].claimed;
@@ -963,6 +1050,7 @@ static void after_fork_child(void)
 	self->forking = false;
 	table.fences = false;
 	sy__queue_forget(&table.lock);
+	table.released.sleepers = table.left.sleepers = 0;
 	release_outside(self);
 	if (reset_streams_lock)
 		reset_streams_lock();

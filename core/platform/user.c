@@ -10,10 +10,13 @@
 #include "system_call.h"
 
 
-#define PRIVATE_WAIT 128 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG of linux/futex.h, which C libraries need not come with */
+/* FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG of linux/futex.h, which C libraries need not come with. */
+#define PRIVATE_WAIT 128
+#define PRIVATE_WAKE 129
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
+#define EVENT_NS 100000000 /* most that a thread sleeps before it looks whether an event has happened */
 #define SLEEPS_BEFORE_LONGER 16u /* of one length; then as many of twice the length */
 #define MOST_DOUBLINGS 6u
 #define NEAR 4u /* so many waiters at the front of a queue spin; those behind sleep at once */
@@ -67,19 +70,26 @@ static void yield(void)
 	sy__system(SYS_sched_yield, 0, 0, 0, 0);
 }
 
-/* Waits on a word that nobody wakes. Sandboxes let futexes through, as every lock needs them, but maybe no other call that sleeps.
- * The call's argument has two words on all machines. */
-static void sleep_for(long nanoseconds)
+/* Until it is woken, if the word has the value still. Sandboxes let futexes through, as every lock needs them, but maybe no other
+ * call that sleeps. The call's argument has two words on all machines. */
+static void sleep_on(const unsigned *word, unsigned value, long nanoseconds)
 {
 #ifdef SYS_futex
-	static const unsigned word;
 	const long moment[2] = { 0, nanoseconds };
 
-	sy__system(SYS_futex, sy__system_word(&word), PRIVATE_WAIT, 0, sy__system_word(moment));
+	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAIT, value, sy__system_word(moment));
 #else
-	(void)nanoseconds;
+	(void)word, (void)value, (void)nanoseconds;
 	yield();
 #endif
+}
+
+/* On a word that nobody wakes. */
+static void sleep_for(long nanoseconds)
+{
+	static const unsigned word;
+
+	sleep_on(&word, 0, nanoseconds);
 }
 
 /* The sleep grows to about 1/16 of the time waited so far. If hundreds of waiters looked each moment, as when all end at once, the
@@ -129,6 +139,30 @@ unsigned sy__look_again(unsigned looks)
 	return looks < UINT_MAX - 1 ? looks + 1 : 0;
 }
 
+/* The sleeper is counted before the kernel compares the word, and the word changes before its sleepers are counted: so none is
+ * missed. The sleep is bounded in any case, for the sake of signal handlers that never return. */
+void sy__event_wait(struct sy__event *event, unsigned count)
+{
+	uint64_t start = sy__monotonic();
+
+	lock_waits++;
+	__atomic_fetch_add(&event->sleepers, 1u, __ATOMIC_SEQ_CST);
+	sleep_on(&event->count, count, EVENT_NS);
+	__atomic_fetch_sub(&event->sleepers, 1u, __ATOMIC_RELAXED);
+	lock_wait_time += sy__monotonic() - start;
+}
+
+void sy__event_happens(struct sy__event *event, int most)
+{
+	__atomic_fetch_add(&event->count, 1u, __ATOMIC_SEQ_CST);
+#ifdef SYS_futex
+	if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST))
+		sy__system(SYS_futex, sy__system_word(&event->count), PRIVATE_WAKE, most, 0);
+#else
+	(void)most;
+#endif
+}
+
 SY__COLD void sy__lock_wait(sy__lock_t *lock)
 {
 	unsigned looks = 0;
@@ -153,16 +187,6 @@ void sy__queue_lock(struct sy__queue *queue)
 		else
 			looks = sy__look_again(looks);
 	}
-}
-
-bool sy__queue_lock_unless_long(struct sy__queue *queue)
-{
-	unsigned serving = __atomic_load_n(&queue->serving, __ATOMIC_RELAXED);
-
-	if (__atomic_load_n(&queue->next, __ATOMIC_RELAXED) - serving > NEAR)
-		return false;
-	sy__queue_lock(queue);
-	return true;
 }
 
 bool sy__queue_try(struct sy__queue *queue)

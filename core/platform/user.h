@@ -89,6 +89,8 @@ bool sy__slot_mine(unsigned slot);
 bool sy__slot_unowned(unsigned slot);
 void sy__on_slot_end(void (*)(unsigned slot));
 unsigned sy__slots_high(void);
+unsigned sy__thread_slots(void);
+bool sy__thread_slots_reduce(void);
 
 /* For slabyard-inspect, in a process that looks at another one's heaps: where the state of its slots is; and takes over from there
  * which slots had owners. Returns how many threads were inside of calls. is_there: whether memory of the other process can be read,
@@ -181,9 +183,22 @@ struct sy__queue {
 };
 
 void sy__queue_lock(struct sy__queue *);
-bool sy__queue_lock_unless_long(struct sy__queue *); /* false: many wait already */
 bool sy__queue_try(struct sy__queue *);
 void sy__queue_unlock(struct sy__queue *);
+
+/* Something that happens now and then, for which any number of threads may sleep. */
+struct sy__event {
+	unsigned count, sleepers;
+};
+
+static inline unsigned sy__event_count(const struct sy__event *event)
+{
+	return __atomic_load_n(&event->count, __ATOMIC_ACQUIRE);
+}
+
+/* Sleeps, unless the event has happened since it was counted; may also return for no reason. */
+void sy__event_wait(struct sy__event *, unsigned count);
+void sy__event_happens(struct sy__event *, int most); /* wakes so many threads at most */
 
 /* In the child of a fork, by the thread that has it: forgets the waiters, which do not exist there. */
 void sy__queue_forget(struct sy__queue *);

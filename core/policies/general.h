@@ -76,7 +76,7 @@ static inline struct sy__general_cache *sy__general_cache_of(struct sy_cache *ca
 
 static inline unsigned sy__general_node(const struct sy__general_heap *general, unsigned slot, int node)
 {
-	return node == SY_ANY_NODE ? general->heap.slot_node[slot] : (unsigned)node;
+	return node == SY_ANY_NODE ? sy__slot_node(&general->heap, slot) : (unsigned)node;
 }
 
 /* Called by a policy's heap_init. unit: bytes of its smallest block. */

@@ -105,7 +105,7 @@ static inline void *take_this_slot(struct sy__general_heap *general, const struc
 
 	if (sy__unlikely(slot_offset == SY__DUMMY_OFFSET))
 		return NULL;
-	block = pop(general, general->heap.slot_node[sy__slot_of_offset(slot_offset)], want);
+	block = pop(general, sy__slot_node(&general->heap, sy__slot_of_offset(slot_offset)), want);
 	if (sy__unlikely(!block)) {
 		sy__unlock(&general->lock);
 		return NULL;

@@ -93,7 +93,7 @@ struct sy_page *sy__node_take_pages(struct sy__node_cache *cache, unsigned slot,
 	struct sy_page *page = NULL;
 
 #ifdef SY_HARDENED
-	page = take_retired(cache, node == SY_ANY_NODE ? heap->slot_node[slot] : (unsigned)node);
+	page = take_retired(cache, node == SY_ANY_NODE ? sy__slot_node(heap, slot) : (unsigned)node);
 	if (page)
 		return page;
 #endif
@@ -409,7 +409,7 @@ void sy__node_counts(struct sy__node_cache *cache, struct sy_cache_counts *count
 	counts->slab_pages = 1u << cache->order;
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		count_node(counts, &cache->nodes[node]);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
 		sy__local_begin(slot);

@@ -195,6 +195,16 @@ static inline void sy__on_slot_end(void (*function)(unsigned slot))
 {
 }
 
+static inline unsigned sy__thread_slots(void)
+{
+	return 1;
+}
+
+static inline bool sy__thread_slots_reduce(void)
+{
+	return false;
+}
+
 static inline unsigned sy__slots_high(void)
 {
 	return 2 * nr_cpu_ids;

@@ -5,7 +5,7 @@
  * its neighbours have. Which sizes the classes have is told here once more in other words than core/kmalloc.c's: by the bounds
  * that docs and comments state.
  */
-#include "core/types.h"
+#include "core/kmalloc.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -76,9 +76,7 @@ static size_t parts_unused_one(size_t size)
 {
 	if (size <= 4096)
 		return 9;
-	if (size <= 8192)
-		return 8;
-	return size <= 16384 ? 5 : 4;
+	return size <= 16384 ? 8 : 4;
 }
 
 static void test_fine(const char *policy)
@@ -91,7 +89,7 @@ static void test_fine(const char *policy)
 		return;
 	count = classes_of(heap, LARGEST_FINE, classes, 80);
 	CHECK_EQUAL(classes[count - 1], LARGEST_FINE);
-	CHECK(count <= 64); /* all fit a area: core/backend/slot_areas.c */
+	CHECK(count <= SY__KMALLOC_MOST_CLASSES);
 	for (unsigned i = 0; i < count; last = classes[i++]) {
 		size_t unused = classes[i] - last - 1; /* at most */
 
@@ -99,7 +97,7 @@ static void test_fine(const char *policy)
 		CHECK(classes[i] <= 256 ? unused < (i ? 16 : 32) : unused * parts_unused_one(classes[i]) <= classes[i]);
 		if (classes[i] > 4096 && classes[i] <= 8192)
 			CHECK(left_over(65536, classes[i]) <= 65536 / 64);
-		if (classes[i] > 8192 && classes[i] <= 16384)
+		if (classes[i] > 8192)
 			CHECK(left_over(131072, classes[i]) <= 131072 / 64 && classes[i] % 128 == 0);
 	}
 	check_headers(heap);

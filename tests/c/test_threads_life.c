@@ -8,7 +8,7 @@
 #include "core/this_slot.h"
 
 #define SHORT_LIVES 10000
-#define AT_ONCE (SY_MAX_SLOTS + 40)
+#define AT_ONCE (SY_THREAD_SLOTS + 40)
 
 static struct world world;
 

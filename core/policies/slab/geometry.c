@@ -307,7 +307,7 @@ static uint64_t cpus_on_node(const struct sy_heap *heap, unsigned node)
 	uint64_t count = 0;
 
 	for (unsigned slot = 0; slot < (heap->threads ? heap->slots : heap->cpus); slot++)
-		count += heap->slot_node[slot] == node;
+		count += sy__slot_node(heap, slot) == node;
 	return count < heap->cpus ? count : heap->cpus;
 }
 
@@ -382,7 +382,7 @@ void sy__slab_give_state(struct sy__slab_cache *slab)
 {
 	struct sy_heap *heap = slab->cache.heap;
 
-	for (unsigned slot = 0; slot < heap->slots; slot++)
+	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		give_array(slab, *sy__slab_entry(slab, slot), slab->limit);
 	for (unsigned i = 0; i < heap->nodes; i++)
 		give_array(slab, slab->nodes[i].shared, shared_limit(slab));

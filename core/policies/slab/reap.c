@@ -163,12 +163,12 @@ void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
 
 /* The first slot that the caller may touch; its array takes the freelists of slabs that end. In any call there is one. The number of
- * slots: there is none. */
+ * slots in use: there is none. */
 static unsigned first_reachable(const struct sy_cache *cache)
 {
 	unsigned slot = 0;
 
-	while (slot < cache->heap->slots && !sy__slot_reachable(cache, slot))
+	while (slot < sy__slots_used(cache->heap) && !sy__slot_reachable(cache, slot))
 		slot++;
 	return slot;
 }
@@ -189,7 +189,7 @@ static uint64_t shrink(struct sy__slab_cache *cache)
 	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes, own = first_reachable(&cache->cache);
 	uint64_t pages = 0;
 
-	if (own == cache->cache.heap->slots)
+	if (own == slots)
 		return 0;
 	for (unsigned slot = own; slot < slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
@@ -285,7 +285,7 @@ static void reap_node(struct sy__slab_cache *cache, struct sy__slab_node *node, 
 
 static void reap_cache(struct sy__slab_cache *cache, unsigned slot, unsigned home, uint64_t now)
 {
-	struct sy__slab_node *node = &cache->nodes[cache->cache.heap->slot_node[slot]];
+	struct sy__slab_node *node = &cache->nodes[sy__slot_node(cache->cache.heap, slot)];
 	struct sy_list surplus;
 
 	sy__list_init(&surplus);
@@ -301,9 +301,9 @@ static void reap_cache(struct sy__slab_cache *cache, unsigned slot, unsigned hom
 static void visit(struct sy_heap *heap, unsigned slot, uint64_t now)
 {
 	struct sy__slab_heap *slab = sy__slab_heap(heap);
-	unsigned home = slab->reap_node[slot];
+	unsigned home = slab->reap_node[slot % SY_MAX_SLOTS];
 
-	slab->reap_node[slot] = (uint8_t)((home + 1) % heap->nodes);
+	slab->reap_node[slot % SY_MAX_SLOTS] = (uint8_t)((home + 1) % heap->nodes);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
 		reap_cache(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot, home, now);
 }
@@ -318,7 +318,7 @@ void sy__slab_start_reaping(struct sy_heap *heap)
 	struct sy__slab_heap *slab = sy__slab_heap(heap);
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
-		slab->reap_node[slot] = (uint8_t)((heap->slot_node[slot] + 1u) % heap->nodes);
+		slab->reap_node[slot % SY_MAX_SLOTS] = (uint8_t)((sy__slot_node(heap, slot) + 1u) % heap->nodes);
 	sy__visits_start(heap, &slab->visits, PERIOD);
 }
 

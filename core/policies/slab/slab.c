@@ -268,7 +268,7 @@ static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned f
 /* Takes an object of any node, the nearest one first; then grows anywhere, with reclaim. Linux: fallback_alloc(). */
 static void *alloc_anywhere(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 {
-	unsigned nodes = cache->cache.heap->nodes, nearest = cache->cache.heap->slot_node[slot];
+	unsigned nodes = cache->cache.heap->nodes, nearest = sy__slot_node(cache->cache.heap, slot);
 	void *object = NULL;
 
 	for (unsigned i = 0; i < nodes && !object; i++)

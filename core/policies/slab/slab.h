@@ -189,7 +189,7 @@ static inline struct sy__slab_array *sy__slab_own(const struct sy__slab_cache *c
 {
 	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
 
-	return sy__likely(own) ? own : cache->nodes[cache->cache.heap->slot_node[slot]].none;
+	return sy__likely(own) ? own : cache->nodes[sy__slot_node(cache->cache.heap, slot)].none;
 }
 
 /* slabs.c. Between slabs and arrays; with the node's lock held. */

@@ -465,7 +465,7 @@ static void visit(struct sy_heap *heap, unsigned slot, uint64_t now)
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy__slqb_cache *cache = sy__slqb_cache(sy__entry(at, struct sy_cache, link));
 
-		trim_node(cache, slot, heap->slot_node[slot], cache->flushbatch);
+		trim_node(cache, slot, sy__slot_node(heap, slot), cache->flushbatch);
 		trim_slot(cache, slot, cache->flushbatch);
 	}
 }

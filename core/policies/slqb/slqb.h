@@ -145,7 +145,7 @@ static inline struct sy__slqb_slot *sy__slqb_slot(struct sy__slqb_cache *cache, 
 	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 
 	if (sy__unlikely(!sy__slqb_started(own)))
-		sy__slqb_start(cache, &own->list, cache->cache.heap->slot_node[slot]);
+		sy__slqb_start(cache, &own->list, sy__slot_node(cache->cache.heap, slot));
 	return own;
 }
 

@@ -108,7 +108,7 @@ static uint32_t take_new(struct sy__slub_cache *cache, unsigned slot, unsigned f
 uint32_t sy__slub_take(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node, void **objects, uint32_t count)
 {
 	const struct sy_heap *heap = cache->base.cache.heap;
-	unsigned nearest = node == SY_ANY_NODE ? heap->slot_node[slot] : (unsigned)node;
+	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(heap, slot) : (unsigned)node;
 	uint32_t taken = take_listed(cache, &cache->base.nodes[nearest], 0, objects, count), more = 1;
 
 	for (unsigned i = 1; node == SY_ANY_NODE && i < heap->nodes; i++)

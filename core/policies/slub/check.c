@@ -1,6 +1,7 @@
 /*
  * SLUB: counting, and verifying its invariants, as far as ../node.c does not know of them: what slots have.
  */
+#include "../../this_slot.h"
 #include "slub.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ static const char *check_slots(struct sy__node_cache *cache)
 	const struct sy__slub_cache *slub = sy__slub_cache(&cache->cache);
 	const char *wrong = slub->sheaves ? sy__slub_sheaves_check(slub) : NULL;
 
-	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
+	for (unsigned slot = 0; !wrong && slot < sy__slots_used(cache->cache.heap); slot++)
 		wrong = check_slot(sy__slub_cache(&cache->cache), sy__slub_slot(sy__slub_cache(&cache->cache), slot));
 	return wrong;
 }

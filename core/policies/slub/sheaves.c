@@ -28,7 +28,7 @@
 
 static struct sy__slub_barn *barn_of(const struct sy__slub_cache *cache, unsigned slot)
 {
-	return &cache->sheaves->barns[cache->base.cache.heap->slot_node[slot]];
+	return &cache->sheaves->barns[sy__slot_node(cache->base.cache.heap, slot)];
 }
 
 static bool is_full(const struct sy__slub_cache *cache, const struct sy__slub_sheaf *sheaf)
@@ -273,7 +273,7 @@ void *sy__slub_sheaf_alloc(struct sy__slub_cache *cache, unsigned slot, unsigned
 	const struct sy_heap *heap = cache->base.cache.heap;
 	struct sy__slub_slot_sheaves *own = &cache->sheaves->slots[slot];
 
-	if (!own->main || (node != SY_ANY_NODE && node != heap->slot_node[slot]))
+	if (!own->main || (node != SY_ANY_NODE && node != sy__slot_node(heap, slot)))
 		return NULL;
 	if (sy__unlikely(!own->main->size)) {
 		if (!replace_empty(cache, slot, flags))
@@ -318,7 +318,7 @@ static bool is_near(const struct sy__slub_cache *cache, unsigned slot, const voi
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 
-	return cache->sheaves->slots[slot].main && sy__page_node(page) == cache->base.cache.heap->slot_node[slot] &&
+	return cache->sheaves->slots[slot].main && sy__page_node(page) == sy__slot_node(cache->base.cache.heap, slot) &&
 	       sy__node_is_object(&cache->base, page, object);
 }
 

@@ -349,7 +349,7 @@ static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_s
 static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	unsigned nearest = cache->base.cache.heap->slot_node[slot];
+	unsigned nearest = sy__slot_node(cache->base.cache.heap, slot);
 	void *object;
 	bool taken = take_partial(cache, own, &cache->base.nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 

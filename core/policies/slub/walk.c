@@ -23,7 +23,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	if (sy__slub_cache(&view->cache->cache)->sheaves)
 		sy__slub_sheaves_mark(walk, sy__slub_cache(&view->cache->cache));
-	for (unsigned slot = 0; slot < cache->heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++) {
 		const struct sy__slub_slot *own = sy__slub_slot(sy__slub_cache(&view->cache->cache), slot);
 
 		if (sy__slot_reachable(cache, slot) && own->slab == view->page)
@@ -50,7 +50,7 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 /* Finds the slot that has the slab; false: no slot has it. */
 static bool locate(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
 		slab->list = slots_list(sy__slub_slot(sy__slub_cache(&cache->cache), slot), page, &slab->place);

@@ -1,6 +1,7 @@
 /*
  * yard: counting, and verifying its invariants, as far as ../node.c does not know of them: what slots have.
  */
+#include "../../this_slot.h"
 #include "yard.h"
 
 /* ---- Counting --------------------------------------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static const char *check_slots(struct sy__node_cache *base)
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_at(base->slots, SY__DUMMY_OFFSET)) : NULL;
 
-	for (unsigned slot = 0; slot < base->cache.heap->slots; slot++)
+	for (unsigned slot = 0; slot < sy__slots_used(base->cache.heap); slot++)
 		for (unsigned i = 0; !wrong && i < sizeof(checks) / sizeof(checks[0]); i++)
 			wrong = checks[i](cache, sy__yard_slot(cache, slot));
 	return wrong;

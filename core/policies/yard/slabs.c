@@ -50,7 +50,7 @@ bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page, size_t pages)
  * shrink. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	unsigned nearest = node == SY_ANY_NODE ? cache->base.cache.heap->slot_node[slot] : (unsigned)node;
+	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(cache->base.cache.heap, slot) : (unsigned)node;
 	struct sy__node *home = &cache->base.nodes[nearest];
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, order_of_next(cache, home), flags, node);
 	struct sy__yard_slab *slab;

@@ -58,7 +58,7 @@ static void mark(struct sy__walk *walk, const void *context)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
 		mark_chain(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
 	}
-	for (slot = 0; slot < cache->base.cache.heap->slots; slot++) {
+	for (slot = 0; slot < sy__slots_used(cache->base.cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->base.cache, slot))
 			continue;
 		sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);

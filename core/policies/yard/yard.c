@@ -196,7 +196,7 @@ static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own
 static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int node)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	unsigned nearest = node == SY_ANY_NODE ? cache->base.cache.heap->slot_node[slot] : (unsigned)node;
+	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(cache->base.cache.heap, slot) : (unsigned)node;
 	void *object;
 
 	sy__local_begin(slot);

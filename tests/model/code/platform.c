@@ -433,6 +433,16 @@ unsigned sy__slots_high(void)
 	return MODEL_THREADS + 1;
 }
 
+unsigned sy__thread_slots(void)
+{
+	return SY_FEW_THREAD_SLOTS;
+}
+
+bool sy__thread_slots_reduce(void)
+{
+	return false;
+}
+
 /* ---- Words of struct sy__thread -------------------------------------------------------------------------------------- */
 
 bool is_own_word(const volatile void *address)
