@@ -231,7 +231,7 @@ scratch-form:
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
 	@$(BIN)/ruff check lab bench tests/python tests/package tests/layers tests/debug tests/inspect tests/fuzz tests/faults tests/soak debugger docs
-	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py bench/planted.py bench/sampling.py bench/attacks.py docs/draw.py docs/architecture.py docs/reproduction.py
+	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py bench/planted.py bench/sampling.py bench/attacks.py docs/draw.py docs/architecture.py docs/reproduction.py docs/sheaves.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:

@@ -1,4 +1,4 @@
-"""Makes what the program prints in docs/allocators/*.md, docs/reproduction.md, and the picture of docs/architecture.md: `make docs`.
+"""Makes what the program prints in docs/allocators/*.md, docs/reproduction.md and docs/sheaves.md, and pictures: `make docs`.
 
 A block there begins with a line that says how it is made, and ends with another:
 
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import architecture
 import reproduction
+import sheaves
 
 from slabyard.base.table import Cell, document
 
@@ -75,6 +76,8 @@ def main(words: list[str]) -> int:
     if not named:
         texts[architecture.FILE] = architecture.drawn()
         texts[reproduction.FILE] = reproduction.written(reproduction.FILE.read_text("utf-8"))
+        texts[sheaves.FILE] = sheaves.written(sheaves.FILE.read_text("utf-8"))
+        texts |= sheaves.pictures()
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         print(f"{path.name} {'is not as the program makes it now: make docs' if check else 'written'}")

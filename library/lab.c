@@ -74,6 +74,21 @@ void sy_lab_log(struct sy_heap *heap, void (*log)(void *, const char *, const ui
 	heap->log_context = context;
 }
 
+static struct { const struct sy_heap *heap; uint64_t locks; } watched;
+
+static void count_lock(const sy__lock_t *lock)
+{
+	watched.locks += (uintptr_t)lock - (uintptr_t)watched.heap->pages >= watched.heap->pages->self_bytes &&
+	                 (uintptr_t)lock - (uintptr_t)watched.heap >= sizeof(*watched.heap);
+}
+
+const uint64_t *sy_lab_count_locks(const struct sy_heap *heap)
+{
+	watched.heap = heap;
+	sy__locks_watch(heap ? count_lock : NULL);
+	return &watched.locks;
+}
+
 /* ---- Driving -------------------------------------------------------------------------------------------------- */
 
 void sy_lab_drain(struct sy_heap *heap, unsigned slot)
@@ -119,10 +134,8 @@ void sy_lab_ask(struct sy_heap *heap)
 
 static void commit_within(const void *start, size_t bytes, const void *reserved, size_t reserved_bytes)
 {
-	uintptr_t at = (uintptr_t)start, first = (uintptr_t)reserved;
-
-	if (at >= first && at - first < reserved_bytes)
-		sy__source_commit((void *)at, bytes);
+	if ((uintptr_t)start - (uintptr_t)reserved < reserved_bytes)
+		sy__source_commit((void *)(uintptr_t)start, bytes);
 }
 
 void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)

@@ -48,6 +48,10 @@ bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned
 /* Has the policy log its searches, if a tunable turns that on. */
 void sy_lab_log(struct sy_heap *, void (*log)(void *context, const char *event, const uint64_t *values, unsigned count), void *context);
 
+/* Counts, from now on, how often this heap's policy takes a lock, of its lists, its sheaves and so on; NULL: no heap is watched any more.
+ * Locks of the page allocator, of a heap's own metadata and of its list of caches are none of these. What it returns goes on counting. */
+const uint64_t *sy_lab_count_locks(const struct sy_heap *);
+
 /* ---- Driving -------------------------------------------------------------------------------------------------- */
 
 /* Empties a slot's state, as if its CPU went offline. */

@@ -397,6 +397,28 @@ static void watch_pressure(struct exact *exact, uint64_t event)
 	pressure->wait_ns = exact->now - pressure->time;
 }
 
+/* ---- Locks ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t slow_operations(const struct exact *exact)
+{
+	return exact->counters->slow_allocs + exact->counters->slow_frees;
+}
+
+/* A step of an object, and for the row of that what it counted. */
+static void run_counted(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	uint64_t slow = slow_operations(exact), locks = *exact->locks, operations = exact->operations;
+	struct tally *tally;
+
+	run_step(exact, step, event);
+	if (exact->row == NO_ROW)
+		return;
+	tally = &exact->rows[exact->row];
+	tally->operations += exact->operations - operations;
+	tally->slow += slow_operations(exact) - slow;
+	tally->locks += *exact->locks - locks;
+}
+
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
 static void run_steps(struct exact *exact)
@@ -413,7 +435,7 @@ static void run_steps(struct exact *exact)
 			driver_tick(exact->driver, step_time(step));
 		} else {
 			pass_time(exact, event->time_ns);
-			run_step(exact, step, event++);
+			(exact->locks ? run_counted : run_step)(exact, step, event++);
 		}
 		if (exact_growth_due(exact))
 			exact_growth_note(exact);
@@ -489,7 +511,7 @@ static void look_before(struct exact *exact)
 	add_free_blocks(&counts, exact->free_blocks_before);
 	exact->pressure.rescued_before = counts.rescued;
 	exact->pressure.before = *exact->counters;
-	exact->slow_before = exact->pressure.before.slow_allocs + exact->pressure.before.slow_frees;
+	exact->slow_before = slow_operations(exact);
 	exact->taken_before = exact->pressure.before.taken_pages;
 	exact->held_before = held_pages(exact);
 	exact->large_before = exact->pressure.before.large_pages;
@@ -516,7 +538,10 @@ bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 	}
 	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
+	if (stage->options->locks && exact->driver->heap)
+		exact->locks = sy_lab_count_locks(exact->driver->heap);
 	run_steps(exact);
+	sy_lab_count_locks(NULL);
 	exact_growth_end(exact);
 	if (exact->short_of_memory && !stage->options->allow_failures) {
 		driver_refuse_memory(exact->driver, exact->first_short, fault);

@@ -9,6 +9,7 @@
 struct tally {
 	uint64_t requests; /* recorded */
 	uint64_t live, live_bytes, peak_bytes;
+	uint64_t operations, slow, locks; /* where locks are counted: what left the fast path, and locks taken */
 };
 
 /* What is known of a live object, by handle. */
@@ -83,6 +84,7 @@ struct growth {
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
 	const struct sy_heap_counters *counters; /* the heap's; zeros without one */
+	const uint64_t *locks; /* that its policy has taken; NULL: they are not counted */
 	uint8_t slot_nodes[UINT8_MAX + 1];
 
 	/* Events. */

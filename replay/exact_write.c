@@ -169,6 +169,8 @@ static void write_pages(struct json *json, const struct exact *exact, const stru
 		json_rest(json, "fast_path_share", slow, exact->operations);
 	else
 		json_null(json, "fast_path_share");
+	if (exact->locks)
+		json_count(json, "locks", *exact->locks);
 }
 
 static void write_nodes(struct json *json, const struct exact *exact)
@@ -306,6 +308,11 @@ static void write_row(struct json *json, const struct row *row)
 	write_signed(json, "pages_start", row->start_known, row->start_pages);
 	write_signed(json, "pages_peak", row->peak_known, row->peak_pages);
 	json_string(json, "merged_into", row->merged_into);
+	if (row->tally->operations) {
+		json_count(json, "operations", row->tally->operations);
+		json_count(json, "slow", row->tally->slow);
+		json_count(json, "locks", row->tally->locks);
+	}
 	json_object_end(json);
 }
 

@@ -2,9 +2,9 @@
  * slabyard-replay: runs a trace against one allocator, and says what it can of allocators without a trace.
  *
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost [--points N] [--log FILE]
- *                   [--memory BYTES] [--ask-every NS] [--allow-failures]
+ *                   [--memory BYTES] [--ask-every NS] [--allow-failures] [--locks]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
- *   slabyard-replay --scratch FILE --mode settings [--memory BYTES] [--allow-failures]
+ *   slabyard-replay --scratch FILE --mode settings [--memory BYTES] [--allow-failures] [--locks]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --limits
@@ -22,6 +22,7 @@
  * status: 0 done; 2 wrong usage or input, with one line on standard error.
  *
  * --ask-every has the heap asked for memory again and again, by the trace's time, as on a machine that is short of memory all along.
+ * --locks has the exact pass count how often the policy takes a lock, and of each cache what left the fast path.
  * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
  * --check prints nothing if there is such an allocator with such tunables.
  */
@@ -41,7 +42,7 @@
 
 struct arguments {
 	const char *scratch, *allocator, *mode, *proc, *points, *memory, *ask_every, *cpus, *log, *layout, *kernel_log, *records, *nodes;
-	bool list, limits, geometry, check, allow_failures, help;
+	bool list, limits, geometry, check, allow_failures, locks, help;
 	char *const *operands;
 	int operand_count;
 };
@@ -69,6 +70,7 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 		{ "--geometry", NULL, &arguments->geometry },
 		{ "--check", NULL, &arguments->check },
 		{ "--allow-failures", NULL, &arguments->allow_failures },
+		{ "--locks", NULL, &arguments->locks },
 		{ "--help", NULL, &arguments->help },
 		{ 0 },
 	};
@@ -91,8 +93,8 @@ static bool print_help(void)
 
 	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost|serve [--points N]\n"
-	     "                [--log FILE] [--memory BYTES] [--ask-every NS] [--allow-failures]\n"
-	     "slabyard-replay --scratch FILE --mode settings\n"
+	     "                [--log FILE] [--memory BYTES] [--ask-every NS] [--allow-failures] [--locks]\n"
+	     "slabyard-replay --scratch FILE --mode settings [--locks]\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --limits\n"
@@ -194,6 +196,7 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 		return false;
 	options->points = (unsigned)points;
 	options->allow_failures = arguments->allow_failures;
+	options->locks = arguments->locks;
 	return true;
 }
 

@@ -9,6 +9,7 @@ struct pass_options {
 	struct driver_options driver;
 	unsigned points;     /* of the time series */
 	bool allow_failures; /* a failed request is a result, not a fault */
+	bool locks;          /* the exact pass counts locks, and by cache what is off the fast path */
 	FILE *log;           /* where the policy's log goes; or NULL */
 };
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Records the five bundled traces again on this machine: traces/record.sh [TRACE...]; with TRACES=DIR into another folder.
+# Records the five bundled traces again on this machine: traces/record.sh [TRACE...]; with TRACES=DIR into another folder. With that also
+# the long workloads of traces/long.sh, by name, or all of them: TRACES=DIR traces/record.sh long.
 # Needs root, perf, a mounted tracefs, hackbench (rt-tests), sysbench, file and a C compiler; see traces/README.md.
 set -eu
 
@@ -20,6 +21,22 @@ record() {
 	"$@" >/dev/null
 	"$slabyard" record -o "$work/$name.parquet" -- "$@"
 	mv "$work/$name.parquet" "$traces/$name.parquet"
+}
+
+# A long workload; one whose programs are missing is told and left out. Such traces are too large for the repository.
+record_long() {
+	if [ "$traces" = "$here" ]; then
+		echo "record.sh: $1 is a long recording; name a folder for it: TRACES=DIR" >&2
+		exit 2
+	fi
+	mkdir "$work/$1" && cd "$work/$1"
+	"$here/long.sh" prepare "$1" || { status=$? && [ $status = 3 ] && return 0 || exit $status; }
+	echo "recording $1"
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	"$slabyard" record -o "$work/$1.parquet" -- "$here/long.sh" "$1"
+	mv "$work/$1.parquet" "$traces/$1.parquet"
+	cd "$work" && rm -rf "${work:?}/$1"
 }
 
 # What else the machine does is in the traces as well, and takes their room.
@@ -47,9 +64,7 @@ for trace in ${*:-hackbench find spike fileio build}; do
 		cd "$top"
 		record build sh -c 'for file in core/*.c; do cc -O2 -std=c11 -Iinclude -o "$0" -c "$file"; done' "$work/object.o"
 		;;
-	*)
-		echo "record.sh: no trace is called $trace; there are hackbench, find, spike, fileio and build" >&2
-		exit 2
-		;;
+	long) for name in $("$here/long.sh" names); do record_long "$name"; done ;;
+	*) record_long "$trace" ;;
 	esac
 done

@@ -284,9 +284,20 @@ static SY__COLD void let_signals_in(struct sy__thread *self)
 	sy__system(SYS_rt_sigprocmask, SIG_SETMASK, sy__system_word(&self->signals), 0, sizeof(self->signals));
 }
 
-void sy__signals_hold(void)
+static void (*lock_watch)(const sy__lock_t *);
+
+void sy__locks_watch(void (*watch)(const sy__lock_t *))
 {
-	hold_signals(&sy__self);
+	lock_watch = watch;
+	sy__self.holds_at_lock = watch;
+}
+
+void sy__signals_hold(const sy__lock_t *lock)
+{
+	if (lock_watch)
+		lock_watch(lock);
+	else
+		hold_signals(&sy__self);
 }
 
 /* ---- A slot of one's own ----------------------------------------------------------------------------------------- */

@@ -170,7 +170,10 @@ void sy__lock_wait(sy__lock_t *lock);
 void sy__signals_learn(void);
 
 /* From the first lock of a slow call until its end: no signal comes in, whose handler might keep the thread, and so the lock. */
-void sy__signals_hold(void);
+void sy__signals_hold(const sy__lock_t *);
+
+/* For a replay: `watch` is called at each lock of this thread, which is in no call of a heap of threads meanwhile; NULL: no more. */
+void sy__locks_watch(void (*watch)(const sy__lock_t *));
 
 uint64_t sy__random(void);
 
@@ -224,7 +227,7 @@ bool sy__source_reserve_at(void *p, size_t bytes);
 static inline void sy__lock(sy__lock_t *lock)
 {
 	if (sy__unlikely(sy__self.holds_at_lock))
-		sy__signals_hold();
+		sy__signals_hold(lock);
 	if (sy__unlikely(__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE)))
 		sy__lock_wait(lock);
 }

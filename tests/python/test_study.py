@@ -204,7 +204,7 @@ def test_wrong_words(words: list[str], says: str) -> None:
 
 def test_the_list() -> None:
     listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
-    assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items()]
+    assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items(papers.TITLES)]
 
 
 # ---- The records of the full run ---------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_the_list() -> None:
 
 @pytest.mark.parametrize("path", sorted(RECORDS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
-    items = [one for one in papers.items() if one.record == path.name]
+    items = [one for one in papers.items(papers.TITLES) if one.record == path.name]
     assert items and path.stat().st_size < 40_000
     for done in study.recorded(items):
         assert done.outcome.verdict in (HOLDS, IN_PART, NOT) and done.outcome.claims

@@ -179,10 +179,14 @@ static void put_first(struct sy_list *list, uint32_t *count, struct sy__slub_she
 	++*count;
 }
 
+/* As in Linux, each of these looks before it takes the lock, and takes it once. */
+
 static struct sy__slub_sheaf *take_empty(struct sy__slub_barn *barn)
 {
 	struct sy__slub_sheaf *sheaf;
 
+	if (!barn->empties)
+		return NULL;
 	sy__lock(&barn->lock);
 	sheaf = take_first(&barn->empty, &barn->empties);
 	sy__unlock(&barn->lock);
@@ -196,17 +200,17 @@ static void put_empty(struct sy__slub_barn *barn, struct sy__slub_sheaf *sheaf)
 	sy__unlock(&barn->lock);
 }
 
-/* False: the barn has enough. */
-static bool put_full(const struct sy__slub_cache *cache, struct sy__slub_barn *barn, struct sy__slub_sheaf *sheaf)
+/* A full sheaf for an empty one, or for NULL, if there is none; false: the barn has enough. */
+static bool trade_full(const struct sy__slub_cache *cache, struct sy__slub_barn *barn, struct sy__slub_sheaf *full,
+                       struct sy__slub_sheaf **empty)
 {
-	bool room;
-
+	if (barn->fulls >= cache->sheaves->most_full)
+		return false;
 	sy__lock(&barn->lock);
-	room = barn->fulls < cache->sheaves->most_full;
-	if (room)
-		put_first(&barn->full, &barn->fulls, sheaf);
+	put_first(&barn->full, &barn->fulls, full);
+	*empty = take_first(&barn->empty, &barn->empties);
 	sy__unlock(&barn->lock);
-	return room;
+	return true;
 }
 
 /* A full sheaf for an empty one; NULL: there is none. */
@@ -214,6 +218,8 @@ static struct sy__slub_sheaf *trade_empty(struct sy__slub_barn *barn, struct sy_
 {
 	struct sy__slub_sheaf *full;
 
+	if (!barn->fulls)
+		return NULL;
 	sy__lock(&barn->lock);
 	full = take_first(&barn->full, &barn->fulls);
 	if (full)
@@ -279,27 +285,24 @@ void *sy__slub_sheaf_alloc(struct sy__slub_cache *cache, unsigned slot, unsigned
 
 /* ---- Freeing ------------------------------------------------------------------------------------------------------ */
 
-static struct sy__slub_sheaf *empty_for(struct sy__slub_cache *cache, unsigned slot)
-{
-	struct sy__slub_sheaf *sheaf = take_empty(barn_of(cache, slot));
-
-	return sheaf ? sheaf : make(cache, slot, SY_NO_RECLAIM);
-}
-
 /* Gives the slot a main sheaf with room. */
 static void replace_full(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot_sheaves *own = &cache->sheaves->slots[slot];
-	struct sy__slub_sheaf *spare = own->spare, *sheaf;
+	struct sy__slub_sheaf *spare = own->spare, *sheaf = NULL;
+	struct sy__slub_barn *barn = barn_of(cache, slot);
 
-	if (spare && is_full(cache, spare) && !put_full(cache, barn_of(cache, slot), own->main))
+	if (!spare)
+		sheaf = take_empty(barn);
+	else if (is_full(cache, spare) && !trade_full(cache, barn, own->main, &sheaf))
 		empty_out(cache, slot, spare);
 	if (spare && !is_full(cache, spare)) {
 		change_places(own);
 		return;
 	}
 	/* There is no spare one, or the main one is the barn's now. */
-	sheaf = empty_for(cache, slot);
+	if (!sheaf)
+		sheaf = make(cache, slot, SY_NO_RECLAIM);
 	if (!sheaf) {
 		sheaf = spare ? spare : own->main;
 		empty_out(cache, slot, sheaf);

@@ -121,29 +121,35 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
 }
 
-/* Moves a slab from a slot's partial list to its node. */
-static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
-{
-	struct sy__node *node = sy__node_of(&cache->base, page);
-	struct released released;
-	bool discard;
-
-	sy__lock(&node->lock);
-	released = release(cache, page, (struct sy__slub_chain){ 0 });
-	discard = sy__node_place(&cache->base, node, page, false, released.word, false);
-	sy__unlock(&node->lock);
-	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
-}
-
-/* The same for a chain of slabs, linked through next. */
+/* Moves slabs of a slot's partial list, linked through next, to their nodes. A node's lock is taken once for those that follow each other;
+ * what is empty is given back behind it. */
 static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
-	struct sy_page *next;
+	struct sy_page *discarded = NULL, **last = &discarded, *next;
+	struct sy__node *node = NULL;
 	uint64_t pages = 0;
 
 	for (; page; page = next) {
+		struct sy__node *home = sy__node_of(&cache->base, page);
+		struct released released;
+
 		next = sy__node_slab(page)->next;
-		pages += unfreeze(cache, slot, page);
+		if (node && node != home)
+			sy__unlock(&node->lock);
+		if (node != home)
+			sy__lock(&home->lock);
+		node = home;
+		released = release(cache, page, (struct sy__slub_chain){ 0 });
+		if (sy__node_place(&cache->base, node, page, false, released.word, false)) {
+			*last = page;
+			last = &sy__node_slab(page)->next;
+		}
+	}
+	if (node)
+		sy__unlock(&node->lock);
+	for (*last = NULL, page = discarded; page; page = next) {
+		next = sy__node_slab(page)->next;
+		pages += sy__node_discard(&cache->base, slot, page);
 	}
 	return pages;
 }

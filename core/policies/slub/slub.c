@@ -46,7 +46,7 @@
  *   __slab_free                                         free_slow, free_moving
  *   put_cpu_partial                                     sy__slub_keep
  *   deactivate_slab                                     sy__slub_deactivate
- *   unfreeze_partials, __unfreeze_partials              unfreeze_chain, unfreeze
+ *   unfreeze_partials, __unfreeze_partials              unfreeze_chain
  *   flush_slab, __flush_cpu_slab                        drain_slot
  *   discard_slab, free_slab                             sy__node_discard, give_back
  *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, sy__node_shrink, sort_partial

@@ -63,6 +63,7 @@ class Plan:
     stacks: bool = False
     cgroup: str = ""  # whose tasks alone are recorded, as a path below the mount of control groups
     stdout: int | None = None  # of the command, where it is not ours
+    buffers: int | None = None  # bytes of perf's buffer for each CPU; None: by what memory is free
     # Told about once a second: seconds, bytes that perf has written, bytes that its buffers hold at most.
     progress: Callable[[float, int, int], None] = lambda _seconds, _written, _buffers: None
 
@@ -78,6 +79,13 @@ class Recording:
     status: int  # 128 plus the signal, where one ended the command; 0 where there was none, or its time was over
     interrupted: bool  # by Ctrl-C or a signal to us
     started: float  # seconds since the epoch
+    buffers: int = 0  # bytes of perf's buffers, in all
+    written: int = 0  # bytes of its file
+
+    @property
+    def seconds(self) -> float:
+        """From the first snapshot to the second."""
+        return (self.end.time - self.start.time) / 1e9
 
 
 def check(command: Sequence[str]) -> tuple[str, list[str]]:
@@ -148,7 +156,7 @@ def record(plan: Plan, beside: Path) -> Iterator[Recording]:
         with contextlib.ExitStack() as stack:
             data = folder / "perf.data"
             reader = moments.Moments(stack)
-            session = _start(perf, _event_words(plan, names, group), data, stack)
+            session = _start(perf, _event_words(plan, names, group), data, plan.buffers, stack)
             command = _Command(plan, group, stack) if plan.command else None
             attributes = moments.attributes()
             reader.take("")  # pays for what this costs the first time after all the rest
@@ -160,7 +168,7 @@ def record(plan: Plan, beside: Path) -> Iterator[Recording]:
             session.tell("disable")
             session.stop()
             start.attributes, end.attributes = attributes, snapshots.take_slab_attributes(moments.CACHES)
-        yield Recording(data, plan, start, end, status, interrupted, started)
+        yield Recording(data, plan, start, end, status, interrupted, started, session.buffers, session.written())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -239,9 +247,9 @@ class _Session:
         return UserError(f"{what}: {said[0] if said else f'it ended with status {self.process.returncode}'}", MISSING)
 
 
-def _start(perf: str, words: Sequence[str], data: Path, stack: contextlib.ExitStack) -> _Session:
+def _start(perf: str, words: Sequence[str], data: Path, buffers: int | None, stack: contextlib.ExitStack) -> _Session:
     """perf, ready and disabled, with ring buffers as large as the kernel grants."""
-    ring = _ring_bytes()
+    ring = _ring_bytes() if buffers is None else 1 << (buffers - 1).bit_length()
     while True:
         session = _launch(perf, words, data, ring, stack)
         try:

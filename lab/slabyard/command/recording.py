@@ -7,6 +7,7 @@ trace that is not whole. How the recording goes is shown on a terminal only. Whe
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from ..base.terminal import note
 from .verbs import report_trace
 
 if TYPE_CHECKING:
-    from ..capture.record import Plan
+    from ..capture.record import Plan, Recording
 
 TERMINAL_CLEAR = "\r\x1b[K"
 MOST_OFF = 0.005  # of the kernel's own count of slab memory
@@ -32,7 +33,7 @@ def record_command(options: argparse.Namespace) -> int:
         check(options.command or [])
     else:
         check_machine()
-    plan = Plan(options.command or (), options.duration, options.stacks, options.cgroup or "")
+    plan = Plan(options.command or (), options.duration, options.stacks, options.cgroup or "", buffers=options.buffers)
     command, trace = record_to(plan, options.output)
     return command or trace
 
@@ -61,11 +62,24 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
     if recording.status:
         note(f"{plan.command[0]} exited with status {recording.status}")
     trace = report_trace(output, metadata)
+    if metadata.lost:
+        note(sufficing(metadata.lost, sum(metadata.events.values()), recording))
     if output.is_file():
         _check_sums(output)
     if goes_on and recording.interrupted:
         raise KeyboardInterrupt
     return recording.status, trace
+
+
+def sufficing(lost: int, kept: int, recording: Recording) -> str:
+    """What would have kept the events that were lost, in one line: buffers for them too, if one CPU has had them all."""
+    cpus = os.cpu_count() or 1
+    ring = recording.buffers // cpus
+    needed = ring + lost * recording.written // max(1, kept)
+    enough = 1 << max(0, needed - 1).bit_length()
+    rate = (kept + lost) / max(recording.seconds, 1e-3)
+    told = f"{lost:,} of {kept + lost:,} events were lost, at {rate:,.0f} a second, as buffers of {ring >> 20:,} MiB for each CPU were full"
+    return f"{told}; --buffers {enough >> 20}M would have held them, which takes {enough * cpus >> 20:,} MiB of memory"
 
 
 def _check_sums(output: Path) -> None:

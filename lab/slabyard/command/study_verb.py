@@ -24,12 +24,13 @@ def add(parent: Any) -> None:
         "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was. "
         "What cannot be run here is left out with a line that says why, and the status is 4 where a tool is missing.",
     )  # fmt: skip
-    verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, or all")
+    verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, sheaves, or all (papers)")
     verb.add_argument("item", nargs="?", metavar="ITEM", help="one of its items (default: all)")
     verb.add_argument("--list", action="store_true", help="the papers' items")
     verb.add_argument("--quick", action="store_true", help="less work in each run, three repetitions in place of five")
     verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records slabyard brings along")
     verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="keep records there; what has one is not run again")
+    verb.add_argument("--traces", type=file, metavar="FOLDER", help="recordings that `sheaves` replays (default: the bundled ones)")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="also write one self-contained page, with the pictures")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records with what comes of them")
     add_format(verb)
@@ -40,7 +41,7 @@ def _study(options: argparse.Namespace) -> int:
     from ..study import papers, study, tables
 
     if options.list:
-        sys.stdout.write(results([_about(item) for item in papers.items()], options.format, _listed))
+        sys.stdout.write(results([_about(item) for item in papers.items(papers.TITLES)], options.format, _listed))
         return DONE
     if options.paper is None:
         raise UserError("name a paper, or all; slabyard study --list shows what there is")
@@ -54,11 +55,13 @@ def _study(options: argparse.Namespace) -> int:
     else:
         with Progress(len(wanted)) as progress:
             if len(wanted) == 1:
-                done = study.run(wanted, options.quick, options.output, progress, lambda _: None)
+                done = study.run(wanted, options.quick, options.output, progress, lambda _: None, traces=options.traces)
             else:
                 if options.output is None:
                     note("nothing is kept of this study if it is ended; with -o FOLDER it goes on where it was")
-                done = study.run(wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)))
+                done = study.run(
+                    wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)), options.traces
+                )  # fmt: skip
     status = max((one.error.status for one in left_out), default=DONE)
     if not done:
         raise UserError("none of these items can be run here", status)

@@ -146,11 +146,12 @@ def cache_records(caches: list[Cache]) -> np.ndarray:
     return out
 
 
-def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
+def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: bool = True) -> Translation:
     """Writes the events of a trace to `path`.
 
-    `cpus` and `nodes` are those of the replay. Frees of objects older than the trace get their handles later, from `patch_older`; frees of
-    older pages stand as such until `skip_older_pages` says that there are no older pages. UserError when the trace contradicts itself.
+    `cpus` and `nodes` are those of the replay; without `environment` no event of a page is written. Frees of objects older than the trace
+    get their handles later, from `patch_older`; frees of older pages stand as such until `skip_older_pages` says that there are no older
+    pages. UserError when the trace contradicts itself.
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
@@ -178,7 +179,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
             fallbacks.append(time[numbers == trace.EXTFRAG])
             is_page = (kind == PAGE_ALLOC) | (kind == PAGE_FREE)
             held = (owner == trace.SLAB) | (owner == trace.LARGE)
-            keep = (kind != LEFT_OUT) & ~(is_page & held)
+            keep = (kind != LEFT_OUT) & ~(is_page & (held if environment else True))
             rows = np.flatnonzero(keep)
             if len(time):
                 span = int(time[-1])

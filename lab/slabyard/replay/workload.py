@@ -45,6 +45,8 @@ class Options:
     start: str | None = None  # "recorded" or "empty"
     asked_every: float = 0  # seconds of the trace after which the heap is asked for memory, again and again; 0: never by the clock
     allow_failures: bool = False  # requests that find no memory are counted; otherwise they end the replay
+    locks: bool = False  # `exact` counts locks, and of each cache what left the fast path
+    environment: bool = True  # pages that others than the allocator take are replayed; they are most of the time of many a trace
 
     def check(self) -> None:
         """UserError for a machine that cannot be simulated, as far as that is known without a trace."""
@@ -148,7 +150,7 @@ class Workload:
             population.populate_pages(layout, self.metadata)
         self.pages_populated = bool(len(layout.free_blocks))
         try:
-            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes)
+            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, self.options.environment)
             if not self.pages_populated:
                 scratch.skip_older_pages(self.translation)
             older, handles = np.empty(0, scratch.OLDER), self.translation.handles
@@ -192,7 +194,8 @@ class Workload:
 
     def _limits(self) -> list[str]:
         asked = ["--ask-every", str(round(self.options.asked_every * 1e9))] if self.options.asked_every else []
-        return [*asked, *(["--allow-failures"] if self.options.allow_failures else [])]
+        failures = ["--allow-failures"] if self.options.allow_failures else []
+        return [*asked, *failures, *(["--locks"] if self.options.locks else [])]
 
     def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
         """The `cost` group under an allocator, with that many functions. cost.check must have been called."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..base.table import Cell, Table, document, show
 from .model import Done, Outcome
-from .papers import PAPERS
+from .papers import TITLES, stands_for
 from .tables import sheet_table
 
 WIDTH = 116
@@ -16,14 +16,14 @@ MOST_IN_ONE = 400  # letters of a reason
 
 def text(done: Sequence[Done]) -> str:
     """All items with what comes of them, then a chapter for each paper."""
-    papers = {paper: [one for one in done if one.item.paper == paper] for paper in PAPERS}
+    papers = {paper: [one for one in done if one.item.paper == paper] for paper in TITLES}
     parts = ["## All tables and figures"]
     for paper, of_paper in papers.items():
         rows: list[list[Cell]] = [[one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict] for one in of_paper]
         parts += [document([paper.capitalize(), "what", "verdict"], rows)] if of_paper else []
     for paper, of_paper in papers.items():
         if of_paper:
-            parts += [f"## {paper.capitalize()}", _wrapped(f"{PAPERS[paper]}.")]
+            parts += [f"## {paper.capitalize()}", wrapped(f"{TITLES[paper]}.")]
             parts += [part for one in of_paper for part in _item(one)]
     return "\n\n".join(parts)
 
@@ -34,29 +34,29 @@ def _item(one: Done) -> Iterable[str]:
     yield f"### {one.item.heading}"
     machine = one.record["machine"]
     where = f"`slabyard study {one.item.paper} {one.item.name}`"
-    yield _wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
+    yield wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
     yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     yield _claims(outcome)
     if outcome.listing:
         yield "\n".join(f"    {line}" for line in outcome.listing)
-    yield from (_wrapped(note) for note in outcome.notes)
+    yield from (wrapped(note) for note in outcome.notes)
     if outcome.stands_for:
-        yield _wrapped(f"Stands for the paper's experiment: {outcome.stands_for}")
+        yield wrapped(stands_for(one.item.paper, outcome.stands_for))
 
 
 def _table(table: Table) -> str:
     rows = [[show(cell) for cell in row] for row in table.rows]
-    notes = "".join(f"\n\n{_wrapped(note)}" for note in table.notes)
-    return f"{_wrapped(f'{table.title}:')}\n\n{document(table.columns, rows)}{notes}"
+    notes = "".join(f"\n\n{wrapped(note)}" for note in table.notes)
+    return f"{wrapped(f'{table.title}:')}\n\n{document(table.columns, rows)}{notes}"
 
 
 def _claims(outcome: Outcome) -> str:
     """A list, each claim with its reason below; a long reason as a list of its own."""
     lines = []
     for claim in outcome.claims:
-        lines.append(_wrapped(f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.", "- ", "  "))
+        lines.append(wrapped(f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.", "- ", "  "))
         reasons = claim.because.rstrip(".").split("; ") if len(claim.because) > MOST_IN_ONE else [claim.because.rstrip(".")]
-        lines += [_wrapped(f"{reason}.", "  - ", "    ") for reason in reasons if reason]
+        lines += [wrapped(f"{reason}.", "  - ", "    ") for reason in reasons if reason]
     return "\n".join(lines)
 
 
@@ -64,7 +64,7 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _wrapped(line: str, first: str = "", further: str = "") -> str:
+def wrapped(line: str, first: str = "", further: str = "") -> str:
     return textwrap.fill(
         line, WIDTH, initial_indent=first, subsequent_indent=further, break_on_hyphens=False, break_long_words=False
     )  # fmt: skip

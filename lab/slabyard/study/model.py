@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
+from ..base.table import Table
 from .work import Work
 
 Data = dict[str, Any]
@@ -59,6 +60,7 @@ class Sheet:
     rows: Sequence[tuple[str, Figure]]
     paper_unit: str = ""
     notes: Sequence[str] = ()
+    table: Table | None = None  # in place of a row for each figure, where they are shown in several columns
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
 from ..results.records import machine, versions
 from .model import RECORDS, Done, Item, LeftOut
-from .papers import PAPERS, items
+from .papers import PAPERS, TITLES, items
 from .work import SCHEMA, Work, read_record
 
 
 def chosen(paper: str, name: str | None) -> list[Item]:
     """The items of a paper (or `all`), or the one of that name."""
-    found = [item for item in items() if paper in ("all", item.paper) and name in (None, item.name)]
-    if not found and paper not in ("all", *PAPERS):
-        raise UserError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
+    found = [item for item in items(PAPERS if paper == "all" else TITLES) if paper in ("all", item.paper) and name in (None, item.name)]
+    if not found and paper not in ("all", *TITLES):
+        raise UserError(f"no paper {paper!r}; there are {', '.join(TITLES)}")
     if not found:
         raise UserError(f"{paper} has no item {name!r}; slabyard study --list shows them")
     return found
@@ -29,9 +29,10 @@ def chosen(paper: str, name: str | None) -> list[Item]:
 
 def run(
     wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None],
-    left_out: Callable[[LeftOut], None] | None = None,
+    left_out: Callable[[LeftOut], None] | None = None, traces: Path | None = None,
 ) -> list[Done]:  # fmt: skip
     """Runs what has no record in the folder yet (None: all, and nothing is kept). `tell` hears of each item that is done.
+    `traces`: a folder of recordings, for the items that replay some.
 
     An item that cannot be run here, as a tool is missing or a boot fails, is left out, and `left_out` hears why: before the first run
     where a tool is missing. Without `left_out`, this is a UserError.
@@ -50,7 +51,7 @@ def run(
     for item in ready:
         progress.stage(f"{item.paper}: {item.title}")
         with _without(item, left_out):
-            done.append(Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress)))
+            done.append(Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress, traces)))
             tell(done[-1])
         progress.step(item.title)
     return done
@@ -67,9 +68,9 @@ def _without(item: Item, left_out: Callable[[LeftOut], None] | None) -> Iterator
         left_out(LeftOut(item, error))
 
 
-def _measured(item: Item, quick: bool, folder: Path | None, progress: Progress) -> dict[str, Any]:
+def _measured(item: Item, quick: bool, folder: Path | None, progress: Progress, traces: Path | None) -> dict[str, Any]:
     """Runs an item; its record, kept in the folder."""
-    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"))
+    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"), traces)
     record = _record(item, quick, item.measure(work))
     if folder is not None:
         write_text(folder / item.record, to_json(record))

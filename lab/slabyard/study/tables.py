@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from ..base import html
 from ..base.table import Cell, Figure, Table, show
 from .model import Done, LeftOut, Sheet
 from .model import Figure as Measured
-from .papers import PAPERS
+from .papers import PAPERS, TITLES, stands_for
 
 MOST_COLUMNS = 8  # of figures, across
 
@@ -32,10 +33,10 @@ def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table
         head = f"{one.item.paper} {one.item.name}: {one.item.title} ({one.item.place}): {outcome.verdict}"
         found += [sheet_table(f"{head}. {sheet.title}", sheet) for sheet in outcome.sheets]
         claims: list[list[Cell]] = [[claim.text, claim.holds, claim.because or None] for claim in outcome.claims]
-        notes = [f"Stands for the paper's experiment: {outcome.stands_for}"] if outcome.stands_for else []
+        notes = [stands_for(one.item.paper, outcome.stands_for)] if outcome.stands_for else []
         if one.record["quick"]:
             notes.append("A quick run: less work and fewer repetitions than the full one.")
-        title = f"{one.item.paper} {one.item.name}: what the paper says"
+        title = f"{one.item.paper} {one.item.name}: what {'the paper says' if one.item.paper in PAPERS else 'is expected'}"
         found.append(Table(title, ["claim", "holds", "why"], claims, [*outcome.notes, *notes]))
     return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
 
@@ -43,6 +44,8 @@ def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table
 def sheet_table(title: str, sheet: Sheet) -> Table:
     """A sheet as a table: the paper's figure, ours, and the ratio; ours alone where the paper has none of them, and then across where its
     rows have names of two parts."""
+    if sheet.table is not None:
+        return dataclasses.replace(sheet.table, title=title)
     paper, ours = _with_unit("paper", sheet.paper_unit or sheet.unit), _with_unit("ours", sheet.unit)
     rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
     if all(one.paper is None for _, one in sheet.rows):
@@ -126,11 +129,11 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
             ],
             "notes": outcome.notes,
             "listing": outcome.listing,
-            "stands_for": outcome.stands_for,
+            "stands_for": outcome.stands_for and stands_for(one.item.paper, outcome.stands_for),
             "quick": one.record["quick"],
             "machine": one.record["machine"],
         }
         for one in done
     ]
-    papers = {name: title for name, title in PAPERS.items() if any(one["paper"] == name for one in shown)}
+    papers = {name: title for name, title in TITLES.items() if any(one["paper"] == name for one in shown)}
     return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown, left_out=left_out)

@@ -32,10 +32,11 @@ _shared: dict[tuple[bool, Path | None, str, str], Any] = {}
 
 
 class Work:
-    """Of one item. `quick`: less work in each run, and fewer repetitions. `kept`: the file of its finished parts; None: none is kept."""
+    """Of one item. `quick`: less work in each run, and fewer repetitions. `kept`: the file of its finished parts; None: none is kept.
+    `traces`: a folder of recordings to replay; None: the bundled ones."""
 
-    def __init__(self, quick: bool, progress: Progress, kept: Path | None = None) -> None:
-        self.quick, self.progress, self.kept = quick, progress, kept
+    def __init__(self, quick: bool, progress: Progress, kept: Path | None = None, traces: Path | None = None) -> None:
+        self.quick, self.progress, self.kept, self.traces = quick, progress, kept, traces
         self.folder = None if kept is None else kept.parent
         self.parts: dict[str, Any] = {}
         if kept is not None and kept.exists():

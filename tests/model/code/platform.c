@@ -392,8 +392,9 @@ void sy__signals_learn(void)
 {
 }
 
-void sy__signals_hold(void)
+void sy__signals_hold(const sy__lock_t *lock)
 {
+	(void)lock;
 }
 
 void sy__slots_release(void)

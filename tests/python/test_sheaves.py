@@ -1,0 +1,192 @@
+"""`slabyard study sheaves`: locks that replays count, the traffic between CPUs, the choice of capacities, and docs/sheaves.md."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from slabyard.base.terminal import Progress
+from slabyard.command.recording import sufficing
+from slabyard.replay.workload import Options, Workload
+from slabyard.study import document, papers, sheaves, sheaves_pairs, study
+from slabyard.study.model import RECORDS
+from slabyard.study.work import read_record
+from slabyard.trace.file import Trace
+from slabyard.tune.space import Axis, Space
+from slabyard.tune.trials import Trials
+
+ROOT = Path(__file__).parents[2]
+FIND = ROOT / "traces/find.parquet"
+SCALARS = ("held_pages_start", "held_pages_peak", "held_pages_end", "held_pages_mean", "fast_path_share", "requests", "frees")
+
+
+# ---- Locks in replays --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sheaves_pairs.write(tmp_path_factory.mktemp("pairs") / "pairs.parquet", "pairs", 4, 2000)
+
+
+def test_locks_are_counted_where_that_is_asked_for(pairs: Path) -> None:
+    with Workload(pairs, Options(locks=True)) as counted, Workload(pairs, Options()) as plain:
+        for spec in (sheaves.OLD, sheaves.NEW):
+            found, other = counted.exact(spec), plain.exact(spec)
+            assert {name: value for name, value in found.items() if name not in ("locks", "caches")} == {
+                name: value for name, value in other.items() if name != "caches"
+            }
+            rows = [one for one in found["caches"] if "operations" in one]
+            assert sum(one["operations"] for one in rows) == found["requests"] + found["frees"] == 12_000
+            assert 0 < sum(one["locks"] for one in rows) <= found["locks"]
+            assert sum(one["slow"] for one in rows) == round((1 - found["fast_path_share"]) * 12_000)
+            assert not any("locks" in one for one in other["caches"]) and "locks" not in other
+
+
+def test_an_allocator_under_one_lock_takes_it_for_each_operation(pairs: Path) -> None:
+    with Workload(pairs, Options(locks=True)) as workload:
+        assert 12_000 <= workload.exact("slob")["locks"] <= 12_000 * 1.01  # and a page more
+        tiny, slqb = (workload.exact(spec)["locks"] for spec in ("slub:tiny=on", "slqb"))
+        assert tiny > 6_000 > slqb  # each object comes from the node's list; frees into partial slabs take no lock
+
+
+def test_a_barn_is_locked_once_for_a_sheaf(tmp_path: Path) -> None:
+    """Objects of 256 bytes, 28 in a sheaf; 200, 60; 1,024, 12. One lock for a full sheaf that comes, one for one that goes."""
+    path = sheaves_pairs.write(tmp_path / "pairs.parquet", "pairs", 2, 50_000, waits=True)
+    with Workload(path, Options(locks=True)) as workload:
+        exact = workload.exact(f"{sheaves.NEW},barn_full=4096")
+    for (name, _), capacity in zip(sheaves_pairs.OBJECTS, (28, 60, 12), strict=True):
+        row = next(one for one in exact["caches"] if one["name"] == name)
+        assert row["slow"] / row["operations"] == pytest.approx(1 / capacity, rel=0.05)
+        assert row["locks"] / row["operations"] == pytest.approx(1 / capacity, rel=0.1)
+
+
+@pytest.mark.parametrize("spec", [sheaves.OLD, sheaves.NEW])
+def test_figures_do_not_depend_on_the_pages_of_others(spec: str) -> None:
+    with Workload(FIND, Options()) as whole, Workload(FIND, Options(environment=False)) as without:
+        with_pages, alone = whole.exact(spec), without.exact(spec)
+    assert [with_pages[name] for name in SCALARS] == [alone[name] for name in SCALARS]
+    assert with_pages["environment_requests"] > 0 == alone["environment_requests"]
+
+
+# ---- Traffic between CPUs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "makers", "enders"), [("pairs", {0, 2}, {1, 3}), ("one", {0}, {1, 2, 3}), ("same", {0, 1, 2, 3}, None)]
+)
+def test_who_allocates_and_who_frees(tmp_path: Path, pattern: str, makers: set[int], enders: set[int] | None) -> None:
+    path = sheaves_pairs.write(tmp_path / "t.parquet", pattern, 4, 600)
+    with Trace(path) as trace:
+        rows = [row for batch in trace.batches(["kind", "cpu", "object", "size"]) for row in batch.to_pylist()]
+    made = {row["object"]: row["cpu"] for row in rows if row["kind"] == "kmem_cache_alloc"}
+    freed = {row["object"]: row["cpu"] for row in rows if row["kind"] == "kmem_cache_free"}
+    assert len(made) == len(freed) == 1800 and set(made.values()) == makers
+    assert freed == made if enders is None else set(freed.values()) == enders
+    if pattern == "pairs":
+        assert all(freed[number] == cpu + 1 for number, cpu in made.items())
+
+
+# ---- Judging -------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_is_of_the_mean() -> None:
+    assert sheaves.interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+    mean, low, high = sheaves.interval([float(value) for value in range(20)])
+    assert mean == 9.5 and 6.5 < low < 7.5 and 11.5 < high < 12.5  # 5.77 / sqrt(20) * 1.96 = 2.53
+
+
+def test_capacities_are_chosen_within_the_memory() -> None:
+    busy = sheaves._Curve(256, 10_000, {4: (2500.0, 100.0, 10.0), 28: (350.0, 50.0, 20.0), 60: (160.0, 20.0, 30.0)})
+    idle = sheaves._Curve(256, 10, {4: (3.0, 1.0, 10.0), 28: (2.0, 1.0, 20.0), 60: (1.0, 1.0, 30.0)})
+    both = {"busy": busy, "idle": idle}
+    assert sheaves.choose(both, 40) == {"busy": 60, "idle": 4}
+    assert sheaves.choose(both, 60) == {"busy": 60, "idle": 60} and sheaves.choose(both, 20) == {"busy": 4, "idle": 4}
+    assert sheaves.choose(both, 19) == {} and sheaves.total(both, {"busy": 60, "idle": 4}, 2) == 40
+
+
+def test_the_rule_is_the_cores(tmp_path: Path) -> None:
+    """Slow operations of a cache with sheaves of the rule's capacity are those of the rule."""
+    with Workload(FIND, sheaves.REPLAYS) as workload:
+        rule = sheaves._of_caches(workload.exact(sheaves.NEW))
+        for capacity in (12, 28, 32, 60):
+            fixed = sheaves._of_caches(workload.exact(f"{sheaves.NEW},sheaf_capacity={capacity}"))
+            same = [name for name, row in rule.items() if sheaves.by_rule(name, row[4]) == capacity and row[0]]
+            assert same and all(rule[name][:2] == fixed[name][:2] for name in same if not name.startswith("kmalloc"))
+    assert [sheaves.sheaf_bytes(capacity) for capacity in (4, 12, 28, 60, 124)] == [64, 128, 256, 512, 1024]
+
+
+def test_settings_between_equal_ones_need_no_replay() -> None:
+    capacities, barns = ("0", "12", "60"), ("0", "1", "2", "4", "10", "32", "128")
+    space = Space(sheaves.NEW, (Axis("sheaf_capacity", capacities), Axis("barn_full", barns)))
+    with Workload(ROOT / "traces/hackbench.parquet", sheaves.REPLAYS) as workload, Trials(workload, space, 2, lambda _: None) as trials:
+        found, replayed = sheaves._figures(trials, len(capacities), len(barns))
+        assert found == [sheaves._cost(one.exact) for one in trials.run(space.settings())]
+    assert 2 * len(capacities) < replayed < len(found) == 21
+
+
+def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "find.parquet").symlink_to(FIND)
+    done = study.run(study.chosen("sheaves", None)[:2], True, None, Progress(0, quiet=True), lambda _: None, tmp_path)
+    capacity, fragmentation = (one.record["data"] for one in done)
+    assert fragmentation["find"]["about"]["requests"] == 28_249 and len(capacity["slow"]) == 5 == len(capacity["capacities"])
+    assert capacity["slow"][0] == [1000.0, 1000.0, 1000.0] and capacity["slow"][4] < capacity["slow"][1]
+    assert sheaves._named(fragmentation)["find"]["found"][sheaves.OLD]["partial"] > 0
+    assert all(one.outcome.claims and one.outcome.notes for one in done)
+
+
+# ---- The record, the document, the workloads -------------------------------------------------------------------------------------
+
+
+def test_the_record_of_locks_is_what_this_build_counts() -> None:
+    record = read_record(RECORDS / "sheaves-locks.json", False)
+    assert record is not None
+    assert sheaves._counted("pairs", 16, False, False) == record["data"]["pairs 16"]
+
+
+def test_the_document_is_what_the_records_tell() -> None:
+    done = study.recorded(papers.items(papers.OWN))
+    text = (ROOT / "docs/sheaves.md").read_text()
+    answers = sheaves.answers(one.outcome for one in done)
+    assert text.startswith(f"# Sheaves: what they hold and what they spare\n\n{answers}\n"), "make docs writes it again"
+    assert f"<!-- study begins -->\n\n{document.text(done)}\n\n<!-- study ends -->" in text, "make docs writes it again"
+    for one in done:
+        for picture in one.outcome.pictures[:1]:
+            assert (ROOT / f"docs/sheaves/{one.item.name}.svg").read_text() == picture.svg, "make docs draws it again"
+
+
+@dataclass
+class Recorded:
+    buffers: int
+    written: int
+    seconds: float
+
+
+def test_lost_events_are_told_with_what_would_have_sufficed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    recorded = Recorded(buffers=2 << 20, written=100_000_000, seconds=2.0)
+    told = sufficing(50_000, 950_000, recorded)  # type: ignore[arg-type]
+    assert told.startswith("50,000 of 1,000,000 events were lost, at 500,000 a second, as buffers of 1 MiB for each CPU were full")
+    assert "--buffers 8M would have held them, which takes 16 MiB" in told  # 1 MiB and 50,000 events of 105 bytes
+
+
+def long(*words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    script = ROOT / "traces/long.sh"
+    return subprocess.run(["/bin/sh", str(script), *words], capture_output=True, text=True, env=None if path is None else {"PATH": path})
+
+
+def test_long_workloads_by_name(tmp_path: Path) -> None:
+    names = long("names").stdout.split()
+    script = (ROOT / "traces/long.sh").read_text()
+    prepared, _, runs = script.partition("\nrun() {")
+    for part in (prepared, runs):
+        labels = {name for found in re.findall(r"^\t([a-z_ |]+)\)", part, re.MULTILINE) for name in found.split(" | ")}
+        assert set(names) <= labels
+    assert len(names) >= 15 and long("prepare", "nosuch").returncode == 2
+    for tool in ("dirname", "pwd"):
+        (tmp_path / tool).symlink_to(f"/usr/bin/{tool}")
+    missing = long("prepare", "vmas", path=str(tmp_path))
+    assert missing.returncode == 3 and missing.stderr == "long.sh: vmas needs stress-ng, which is not installed; it is left out\n"
