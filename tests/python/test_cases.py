@@ -27,7 +27,7 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once"):
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -115,6 +115,14 @@ def test_a_plugin_is_unloaded(built: Path, archive: Path, policy: str) -> None:
 @pytest.mark.parametrize("what", ["malloc", "trim", "fork"])
 def test_a_stopped_thread_stops_no_other(built: Path, policy: str, what: str) -> None:
     _ok([str(built / "stopped"), what], str(run.library()), policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_more_threads_at_once_than_slots(built: Path, policy: str) -> None:
+    done = _run([str(built / "at_once"), "2100", "60"], str(run.library()), policy)
+    if done.returncode == 77:
+        pytest.skip("this system does not allow so many threads")
+    assert done.returncode == 0 and done.stdout.strip().isdigit(), done.stderr
 
 
 def test_sizes_that_change(built: Path) -> None:

@@ -248,9 +248,9 @@ def test_what_benchmarks_says_of_its_tables_is_so() -> None:
     ours = head.index("slabyard:yard")
     figures = {row[0]: [1.0, *map(float, row[2:])] for row in rows if row[0] not in ("geom. mean", "rank")}
     means = dict(zip(head[1:], next(row for row in rows if row[0] == "geom. mean")[1:], strict=True))
-    told = re.search(r"as little time as (\w+) \(([\d.]+) and ([\d.]+) of glibc's\)", page)
+    told = re.search(r"slabyard and (\w+) take the least time \(([\d.]+) and ([\d.]+) of glibc's\)", page)
     assert told and (means["slabyard:yard"], means[told[1]]) == (told[2], told[3])
-    assert float(told[3]) == min(map(float, means.values()))
+    assert sorted(map(float, means.values()))[:2] == sorted(map(float, told.groups()[1:]))
     slow = re.search(r"No program takes more than ([\d.]+) times as long [^:]*:([^(]*)\(", page)
     assert slow
     found = {name for name, row in figures.items() if row[ours - 1] / min(row) > float(slow[1]) + 0.01}  # cells are rounded
