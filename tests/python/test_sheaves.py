@@ -130,7 +130,7 @@ def test_settings_between_equal_ones_need_no_replay() -> None:
 
 def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "find.parquet").symlink_to(FIND)
-    done = study.run(study.chosen("sheaves", None)[:2], True, None, Progress(0, quiet=True), lambda _: None, tmp_path)
+    done = study.run(study.chosen("sheaves", None)[:2], True, None, Progress(0, quiet=True), lambda _: None, traces=tmp_path)
     capacity, fragmentation = (one.record["data"] for one in done)
     assert fragmentation["find"]["about"]["requests"] == 28_249 and len(capacity["slow"]) == 5 == len(capacity["capacities"])
     assert capacity["slow"][0] == [1000.0, 1000.0, 1000.0] and capacity["slow"][4] < capacity["slow"][1]

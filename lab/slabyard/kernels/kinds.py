@@ -73,7 +73,7 @@ KINDS: dict[str, Kind] = {
                 "wait_for", "cache_alloc_slow", "cache_free_slow", "general_alloc_slow", "general_free_slow", "cache_wait", "general_wait",
                 "alloc_slow", "free_slow", "alloc_from_slot", "alloc_from_nodes", "alloc_from_pages", "take_rest",
                 "sy__bonwick_alloc_slow", "sy__yard_refill", "sy__yard_free_slow", "free_moving", "refill", "take_one", "flush",
-                "free_alien", "alloc_from_list", "alloc_from_node", "free_away", "take_from_list", "search_first", "search_best",
+                "free_alien", "alloc_from_list", "alloc_from_node", "free_away", "take_from_list", "search_first", "search_below",
                 "take_from_new_page", "pages_alloc", "pages_free", "sy__general_refill", "sy__general_pages", "sy__general_pages_free",
                 "after_coalescing", "split",
             ),
