@@ -77,7 +77,7 @@ static void sleep_on(const unsigned *word, unsigned value, long nanoseconds)
 #ifdef SYS_futex
 	const long moment[2] = { 0, nanoseconds };
 
-	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAIT, value, sy__system_word(moment));
+	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAIT, (long)value, sy__system_word(moment));
 #else
 	(void)word, (void)value, (void)nanoseconds;
 	yield();
