@@ -22,6 +22,11 @@ wait_for() {
 	echo "long.sh: nothing answers on port $1" >&2 && exit 1
 }
 
+unknown() {
+	echo "long.sh: no workload is called $name; there are $NAMES" >&2
+	exit 2
+}
+
 postgres_command() {
 	if [ "$(id -u)" = 0 ]; then setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; else "$@"; fi
 }
@@ -82,7 +87,7 @@ END
 	tcp | udp) need iperf3 ;;
 	disk) need fio ;;
 	mixed) for name in sqlite compile tree web_close container; do prepare; done && name=mixed ;;
-	*) echo "long.sh: no workload is called $name; there are $NAMES" >&2 && exit 2 ;;
+	*) unknown ;;
 	esac
 }
 
@@ -190,6 +195,7 @@ run() {
 		done
 		wait
 		;;
+	*) unknown ;;
 	esac >/dev/null
 	wait
 }
@@ -197,9 +203,9 @@ run() {
 if [ "${1:-}" = names ]; then
 	echo "$NAMES"
 elif [ "${1:-}" = prepare ]; then
-	name=${2:?}
+	name=${2:-(none)}
 	prepare
 else
-	name=${1:?}
+	name=${1:-(none)}
 	run
 fi

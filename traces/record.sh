@@ -7,6 +7,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 slabyard=${SLABYARD:-$top/.venv/bin/slabyard}
+mkdir -p "${TRACES:-$here}"
 traces=$(cd "${TRACES:-$here}" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from slabyard.study import document, papers, sheaves, sheaves_pairs, study
 from slabyard.study.model import RECORDS
 from slabyard.study.work import read_record
 from slabyard.trace.file import Trace
-from slabyard.tune.space import Axis, Space
-from slabyard.tune.trials import Trials
 
 ROOT = Path(__file__).parents[2]
 FIND = ROOT / "traces/find.parquet"
@@ -119,15 +118,6 @@ def test_the_rule_is_the_cores(tmp_path: Path) -> None:
     assert [sheaves.sheaf_bytes(capacity) for capacity in (4, 12, 28, 60, 124)] == [64, 128, 256, 512, 1024]
 
 
-def test_settings_between_equal_ones_need_no_replay() -> None:
-    capacities, barns = ("0", "12", "60"), ("0", "1", "2", "4", "10", "32", "128")
-    space = Space(sheaves.NEW, (Axis("sheaf_capacity", capacities), Axis("barn_full", barns)))
-    with Workload(ROOT / "traces/hackbench.parquet", sheaves.REPLAYS) as workload, Trials(workload, space, 2, lambda _: None) as trials:
-        found, replayed = sheaves._figures(trials, len(capacities), len(barns))
-        assert found == [sheaves._cost(one.exact) for one in trials.run(space.settings())]
-    assert 2 * len(capacities) < replayed < len(found) == 21
-
-
 def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "find.parquet").symlink_to(FIND)
     done = study.run(study.chosen("sheaves", None)[:2], True, None, Progress(0, quiet=True), lambda _: None, traces=tmp_path)
@@ -171,6 +161,21 @@ def test_lost_events_are_told_with_what_would_have_sufficed(monkeypatch: pytest.
     told = sufficing(50_000, 950_000, recorded)  # type: ignore[arg-type]
     assert told.startswith("50,000 of 1,000,000 events were lost, at 500,000 a second, as buffers of 1 MiB for each CPU were full")
     assert "--buffers 8M would have held them, which takes 16 MiB" in told  # 1 MiB and 50,000 events of 105 bytes
+    told = sufficing(50_000_000, 950_000, recorded)  # type: ignore[arg-type]
+    assert "--buffers" not in told and told.endswith("record less, with --duration or --cgroup")
+
+
+def test_buffers_that_perf_does_not_take_are_refused(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "slabyard", "record", "--buffers", "4G", "-o", str(tmp_path / "t.parquet"), "--", "true"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 2 and "'4G' is more than perf takes for each CPU, which is 2G" in done.stderr and not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_recordings_is_one_line(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        argv = [sys.executable, "-m", "slabyard", "study", "sheaves", "--quick", "--traces", str(folder)]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        assert done.returncode == 2 and done.stderr.startswith(f"slabyard: {folder}: no recordings (*.parquet) are there; "), done.stderr
 
 
 def long(*words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -185,7 +190,10 @@ def test_long_workloads_by_name(tmp_path: Path) -> None:
     for part in (prepared, runs):
         labels = {name for found in re.findall(r"^\t([a-z_ |]+)\)", part, re.MULTILINE) for name in found.split(" | ")}
         assert set(names) <= labels
-    assert len(names) >= 15 and long("prepare", "nosuch").returncode == 2
+    assert len(names) >= 15
+    for words in (("prepare", "nosuch"), ("nosuch",)):
+        unknown = long(*words)
+        assert unknown.returncode == 2 and unknown.stderr.startswith("long.sh: no workload is called nosuch; there are web ")
     for tool in ("dirname", "pwd"):
         (tmp_path / tool).symlink_to(f"/usr/bin/{tool}")
     missing = long("prepare", "vmas", path=str(tmp_path))

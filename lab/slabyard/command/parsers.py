@@ -15,7 +15,7 @@ from .. import __version__
 from ..base.errors import UserError
 from . import completion, diff_verb, inspect_verb, live_verbs, recording, sample_verb, study_verb, sweep_verb, tune_verb, verbs, who_verbs
 from . import kernel_verbs as commands
-from .words import add_format, add_machine, add_verb, count, cpus, duration, file, new_file, size, specs, thread_counts
+from .words import add_format, add_machine, add_verb, buffers, count, cpus, duration, file, new_file, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -93,7 +93,7 @@ def _record(parent: Any) -> None:
         "--cgroup", metavar="NAME", help="record this control group's tasks alone; the command is started in it. The trace is incomplete"
     )
     verb.add_argument(
-        "--buffers", type=size, metavar="SIZE", help="room for events of each CPU until they are written (default: by the free memory)"
+        "--buffers", type=buffers, metavar="SIZE", help="room for events of each CPU until they are written (default: by the free memory)"
     )
     verb.usage = "slabyard record [options] -o T.parquet -- CMD...\n       slabyard record [options] -o T.parquet --duration TIME"
 

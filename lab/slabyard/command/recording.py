@@ -17,6 +17,7 @@ from ..base.files import check_outputs, whole_file
 from ..base.privileges import FILES_AND_SYMBOLS, keep_only
 from ..base.terminal import note
 from .verbs import report_trace
+from .words import MOST_BUFFERS
 
 if TYPE_CHECKING:
     from ..capture.record import Plan, Recording
@@ -79,6 +80,8 @@ def sufficing(lost: int, kept: int, recording: Recording) -> str:
     enough = 1 << max(0, needed - 1).bit_length()
     rate = (kept + lost) / max(recording.seconds, 1e-3)
     told = f"{lost:,} of {kept + lost:,} events were lost, at {rate:,.0f} a second, as buffers of {ring >> 20:,} MiB for each CPU were full"
+    if enough > MOST_BUFFERS:
+        return f"{told}; none that perf takes would have held them: record less, with --duration or --cgroup"
     return f"{told}; --buffers {enough >> 20}M would have held them, which takes {enough * cpus >> 20:,} MiB of memory"
 
 

@@ -47,6 +47,8 @@ def _study(options: argparse.Namespace) -> int:
         raise UserError("name a paper, or all; slabyard study --list shows what there is")
     if options.recorded and (options.quick or options.output):
         raise UserError("--recorded runs nothing; leave out --quick and -o")
+    if options.traces is not None and not any(options.traces.glob("*.parquet")):
+        raise UserError(f"{options.traces}: no recordings (*.parquet) are there; TRACES={options.traces} traces/record.sh long makes some")
     check_outputs((options.report, options.export_json))
     wanted = study.chosen(options.paper, options.item)
     left_out: list[LeftOut] = []

@@ -19,6 +19,8 @@ from ..base import programs
 from ..base.errors import UserError
 from ..base.table import FORMATS
 
+MOST_BUFFERS = 2 << 30  # bytes for each CPU, of perf's
+
 
 def file(text: str) -> Path:
     """A file's or folder's name. An empty one, as of a variable that is not set, would be the folder that we are in."""
@@ -71,6 +73,14 @@ def size(text: str) -> int:
     found = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()] if match else 0
     if not 1 << 20 <= found <= 1 << 40:
         raise argparse.ArgumentTypeError(f"{text!r} is no size from 1M to 1T (as in 512M or 64G)")
+    return found
+
+
+def buffers(text: str) -> int:
+    """A size of perf's buffer for each CPU, in bytes. Of more than MOST_BUFFERS perf records nothing, and says nothing of it."""
+    found = size(text)
+    if found > MOST_BUFFERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than perf takes for each CPU, which is 2G")
     return found
 
 
