@@ -12,8 +12,9 @@ four, 94% of five.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 CONFIDENCE = 0.95
 FEWEST_RUNS = 3  # from which on there is an interval
@@ -100,6 +101,12 @@ OF_NODES = frozenset(
     ("local_allocations", "remote_allocations", "local_frees", "remote_frees", "node_requests_met", "node_requests_missed")
 )
 OF_PRESSURE = frozenset(measure.name for measure in MEASURES if measure.name.startswith("reclaim"))
+
+
+def off_fast_path(exact: Mapping[str, Any]) -> tuple[int, float]:
+    """Of a replay's `exact` group: allocations and frees of objects, and how many of them left the fast path."""
+    operations = sum(exact.get(name) or 0 for name in ("requests", "implied_allocations", "frees", "implied_frees"))
+    return operations, (1 - (exact["fast_path_share"] or 0)) * operations
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float] | None:

@@ -33,6 +33,7 @@ import numpy as np
 from ..base.table import Table
 from ..replay.scratch import NO_SHEAVES, SHEAVES
 from ..replay.workload import Options, Workload
+from ..results.measures import off_fast_path
 from ..trace.file import Trace
 from ..tune.space import Axis, Space
 from ..tune.trials import Trials
@@ -76,9 +77,10 @@ def _about(path: Path) -> Data:
 
 def _cost(exact: Data) -> Data:
     """Of a replay: pages, operations, and of these what left the fast path, with the locks taken."""
-    operations = sum(exact[name] or 0 for name in ("requests", "implied_allocations", "frees", "implied_frees"))
-    slow = round((1 - (exact["fast_path_share"] or 0)) * operations)
-    return {"held": exact["held_pages_peak"], "grew": exact["grew_pages_peak"], "ops": operations, "slow": slow, "locks": exact["locks"]}
+    operations, slow = off_fast_path(exact)
+    return {
+        "held": exact["held_pages_peak"], "grew": exact["grew_pages_peak"], "ops": operations, "slow": round(slow), "locks": exact["locks"],
+    }  # fmt: skip
 
 
 def _each(work: Work, part: Callable[[Path], Any], side_by_side: bool = True) -> dict[str, Any]:
@@ -119,33 +121,7 @@ _LEFT_OUT = (
 )
 
 
-# ---- (a) Capacity and barn limits ------------------------------------------------------------------------------------------------
-
-
-def _figures(trials: Trials, capacities: int, barns: int) -> tuple[list[Data], int]:
-    """The figures of all settings, the barn's limit fastest; and how many were replayed.
-
-    Where two limits give the same figures in every count, a barn reached neither, so those between them give the same. They are filled in.
-    """
-    found: dict[tuple[int, int], Data] = {}
-
-    def replay(wanted: list[tuple[int, int]]) -> None:
-        found.update(zip(wanted, (_cost(one.exact) for one in trials.run(wanted)), strict=True))
-
-    replay([(capacity, place) for capacity in range(capacities) for place in sorted({0, barns - 1})])
-    spans = [(capacity, 0, barns - 1) for capacity in range(capacities)]
-    replayed = len(found)
-    while spans:
-        apart = []
-        for capacity, low, high in spans:
-            if found[capacity, low] == found[capacity, high]:
-                found.update({(capacity, place): found[capacity, low] for place in range(low, high)})
-            elif high - low > 1:
-                apart.append((capacity, low, (low + high) // 2, high))
-        replay([(capacity, middle) for capacity, _, middle, _ in apart])
-        replayed += len(apart)
-        spans = [span for capacity, low, middle, high in apart for span in ((capacity, low, middle), (capacity, middle, high))]
-    return [found[one] for one in itertools.product(range(capacities), range(barns))], replayed
+# ---- Answer 1: Capacity and barn limits ------------------------------------------------------------------------------------------------
 
 
 def _swept(path: Path, capacities: Sequence[int], barns: Sequence[int]) -> Data:
@@ -154,11 +130,11 @@ def _swept(path: Path, capacities: Sequence[int], barns: Sequence[int]) -> Data:
     with Workload(path, REPLAYS) as workload:
         began, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         with Trials(workload, space, JOBS, lambda _: None) as trials:
-            found, replayed = _figures(trials, len(capacities), len(barns))
+            found = [_cost(one.exact) for one in trials.run(space.settings())]
             rule = _cost(trials.plain().exact)
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = [time.monotonic() - began, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime]
-    return {"settings": found, "rule": rule, "seconds": seconds, "replayed": replayed}
+    return {"settings": found, "rule": rule, "seconds": seconds}
 
 
 def _capacity(work: Work) -> Data:
@@ -182,8 +158,7 @@ def _capacity(work: Work) -> Data:
     wall, cpu = (sum(one["seconds"][place] for one in found.values()) for place in (0, 1))
     rules = {name: one["rule"] for name, one in found.items()}
     axes = {"capacities": list(capacities), "barns": list(barns)}
-    return {**axes, **figures, "windows": windows, "rules": rules, "jobs": JOBS, "seconds": [round(wall), round(cpu)],
-            "replayed": sum(one["replayed"] for one in found.values())}  # fmt: skip
+    return {**axes, **figures, "windows": windows, "rules": rules, "jobs": JOBS, "seconds": [round(wall), round(cpu)]}
 
 
 def _rule_line(data: Data) -> tuple[float, float]:
@@ -241,9 +216,8 @@ def _judge_capacity(data: Data) -> Outcome:
         f"caches, the smallest that is as fast takes {least[2]:.1f}% more memory; within the rule's, the best leaves {best[3]:.1f}.",
         f"That is {least[0]} objects and {least[1]} full sheaves, and {best[0]} objects and {best[1]} full sheaves. Locks of the rule: "
         f"{locks:.1f} per 1,000.",
-        f"{len(settings):,} settings on each of {len(data['rules'])} recordings took {wall:,} s on {data['jobs']} CPUs that others used, "
-        f"and {cpu:,} s of processor time; 1,000 settings would take {1000 * cpu / len(settings):,.0f} s of that. Replayed were "
-        f"{data['replayed']:,}, as settings between two with the same figures have them too.",
+        f"{len(settings):,} settings on each of {len(data['rules'])} recordings took {wall:,} s on {data['jobs']} CPUs, "
+        f"and {cpu:,} s of processor time; 1,000 settings would take {1000 * cpu / len(settings):,.0f} s of that.",
     ]  # fmt: skip
     return Outcome(sheets, claims, [_capacity_picture(settings, slow)], _LEFT_OUT, notes)
 
@@ -272,13 +246,12 @@ def _recordings(found: Data) -> Sheet:
     lost = sum(one["about"]["lost"] for one in found.values())
     note = (
         f"Of Linux {', '.join(kernels)}; {lost:,} events were lost. Events of pages are among the events; pages are those at the peak; "
-        f""
-        f"slow operations and locks per 1,000 operations."
+        "slow operations and locks per 1,000 operations."
     )
     return _grid("The recordings", columns, rows, [note])
 
 
-# ---- (b) Fragmentation -----------------------------------------------------------------------------------------------------------
+# ---- Answer 2: Fragmentation -----------------------------------------------------------------------------------------------------------
 
 
 def _of_caches(exact: Data) -> dict[str, list[int]]:
@@ -367,7 +340,7 @@ def _judge_fragmentation(data: Data) -> Outcome:
     return Outcome(sheets, claims, [], _LEFT_OUT, notes)
 
 
-# ---- (c) Locks where one CPU allocates and another frees ---------------------------------------------------------------------------
+# ---- Answer 3: Locks where one CPU allocates and another frees ---------------------------------------------------------------------------
 
 _SMALLER = f"{NEW},sheaf_capacity=28,barn_full=32"
 _BATCHED = "slab:limit=54,batchcount=54,shared=16"  # a queue goes to the others' as a whole
@@ -456,7 +429,7 @@ def _judge_locks(data: Data) -> Outcome:
     return Outcome(sheets, claims, pictures, _LOCKS_STAND_FOR, notes)
 
 
-# ---- (d) A capacity for each cache -------------------------------------------------------------------------------------------------
+# ---- Answer 4: A capacity for each cache -------------------------------------------------------------------------------------------------
 
 
 def sheaf_bytes(capacity: int) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..base import programs
 from ..replay.workload import Workload
+from ..results.measures import off_fast_path
 from .space import Setting, Space
 
 OBJECTIVES = ("memory", "cost", "fragmentation")
@@ -41,8 +42,8 @@ class Trial:
     def goals(self) -> tuple[float, ...]:
         """The value of each objective; less is better."""
         exact = self.exact
-        operations = sum(exact.get(name) or 0 for name in ("requests", "implied_allocations", "frees", "implied_frees"))
-        slow = (1 - (exact["fast_path_share"] or 0)) * operations + exact["pages_taken"] + exact["pages_returned"]
+        operations, slow = off_fast_path(exact)
+        slow += exact["pages_taken"] + exact["pages_returned"]
         return float(exact["held_pages_peak"]), PER * slow / operations if operations else 0.0, float(exact["fragmentation_events"])
 
     @property
