@@ -49,7 +49,7 @@ struct sy_heap {
 	const struct sy__heap_hooks *hooks;
 	struct sy__debug *debug; /* core/debug/debug.h; NULL: neither the heap nor one of its caches has checks */
 	const struct sy__debug_hooks *debug_hooks; /* for caches with checks */
-	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
+	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS; of threads as many as there may be */
 	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
 	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/this_slot.h */
 	bool concurrent; /* several CPUs use slots at once, in a heap of threads or in a kernel: a caller may touch another slot's

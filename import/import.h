@@ -216,7 +216,7 @@ extern const char *const event_names[EVENT_NAMES];
 
 /* ---- perf.c: samples of perf.data ----------------------------------------------------------------------------------- */
 
-void scan_perf(struct scan *, int layout);
+void scan_perf(struct scan *);
 
 /* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
 

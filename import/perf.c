@@ -579,9 +579,9 @@ static bool read_more(struct perf *perf)
 	return want && got != 0;
 }
 
-void scan_perf(struct scan *scan, int layout)
+void scan_perf(struct scan *scan)
 {
-	FILE *lines = fdopen(layout, "r");
+	FILE *lines = fdopen(scan->layout, "r");
 	struct perf *perf = zeroed(1, sizeof *perf);
 	perf->scan = scan;
 	perf->by_id = zeroed((size_t)UINT16_MAX + 1, sizeof *perf->by_id);

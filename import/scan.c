@@ -629,7 +629,7 @@ void scan_input(struct scan *scan)
 {
 	scan_open(scan);
 	if (scan->is_perf)
-		scan_perf(scan, scan->layout);
+		scan_perf(scan);
 	else
 		scan_text(scan);
 	if (scan->lost_in_all > scan->lost)

@@ -26,7 +26,7 @@
 struct sy__slot_area {
 	struct sy__slot_area *next;
 	char *pages;   /* of all slots; the dummy's first */
-	size_t bytes;
+	size_t bytes;  /* of all pages; fewer where there are fewer slots */
 	uint64_t taken; /* a bit for each line */
 };
 
@@ -86,13 +86,12 @@ static size_t area_bytes(void)
 static bool add_area(struct sy_heap *heap)
 {
 	struct sy__slot_area *area = sy__metadata_take(heap, sizeof(*area));
-	size_t bytes = area_bytes();
-	char *pages = area ? reserve(bytes) : NULL;
+	char *pages = NULL;
+	size_t bytes;
 
-	if (area && !pages && sy__thread_slots_reduce()) {
+	do
 		bytes = area_bytes();
-		pages = reserve(bytes);
-	}
+	while (area && !(pages = reserve(bytes)) && (sy__thread_slots_reduce() || area_bytes() < bytes));
 	if (!pages) {
 		sy__metadata_give(heap, area, sizeof(*area));
 		return false;

@@ -41,15 +41,16 @@
  * relaxed: a slot that it does not include yet has at most the first state of its owner, which nobody else may touch; claims read
  * it under the lock.
  *
- * Waiting. A slow call that meets a claim sleeps until that ends, and needs no lock then: where hundreds had to take one in turn, most
- * turns would be those of threads without a processor. A claimer waits a moment for those that still sleep since the last claim, so a
- * thread that claims again and again lets others run in between. Claimers queue for table.lock, a ticket lock; threads that begin or
- * end, which have it for a moment, try for it. sy__claim_enter waits for slow calls without a bound. That wait ends: the claimer holds only table.lock and shared locks, was
- * outside before, and no thread inside a call waits for either. sy__claim_enter_soon gives up after a while, and no claim waits for
- * a fast call for ever: it leaves out that slot. sy__slots_claim_try may come with any lock held, from deep in a call that
- * ran out of memory. It only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If all
- * threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter with
- * each failed claim, and is of full length now and then.
+ * Waiting. A slow call that meets a claim sleeps until that ends, and needs no lock then: where hundreds had to take one in turn,
+ * most turns would be those of threads without a processor. A claimer waits a moment for those that still sleep since the last
+ * claim, so a thread that claims again and again lets others run in between. Claimers queue for table.lock, a ticket lock;
+ * threads that begin or end, which have it for a moment, try for it. sy__claim_enter waits for slow calls without a bound. That
+ * wait ends: the claimer holds only table.lock and shared locks, was outside before, and no thread inside a call waits for
+ * either. sy__claim_enter_soon gives up after a while, and no claim waits for a fast call for ever: it leaves out that slot.
+ * sy__slots_claim_try may come with any lock held, from deep in a call that ran out of memory. It claims nothing while threads
+ * sleep since the last claim, only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If
+ * all threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter
+ * with each failed claim, and is of full length now and then.
  *
  * Signals. A signal's handler may hold its thread for long, as in programs that stop all their threads to collect garbage. With one
  * of our locks, or with a fork waiting for the end of its call, such a thread would stop others. So where there are other threads, a
@@ -64,7 +65,7 @@
  * stack of a joined thread, with that storage, to the next thread. That thread likely continues the first one's work, as in a pool
  * of workers, of which several may end and begin at once.
  *
- * Without a slot. Threads beyond these, and threads past their end (destructors of thread-specific data that run
+ * Without a slot. Threads for which no slot is free, and threads past their end (destructors of thread-specific data that run
  * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
  * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
  *

@@ -335,7 +335,7 @@ struct sy_heap_config {
 	bool concurrent;           /* slots are processors that run at once, and reach each other's state as the platform defines */
 	unsigned cpus;             /* 0: one for each slot; else slot S belongs to CPU S modulo cpus, so a CPU may have several slots */
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
-	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
+	const uint8_t *slot_nodes; /* memory node of each slot (of threads, modulo SY_MAX_SLOTS); NULL: slots spread evenly over the nodes */
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of the policy's; start from sy_heap_defaults */
 	struct sy_sizing sizing;   /* how kmalloc rounds */
 	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: until the next tick */

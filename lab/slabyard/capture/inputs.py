@@ -41,7 +41,6 @@ from . import evidence, heaptrack, perfdata, perfformat
 
 LARGE = 64 << 20  # bytes of perf.data from which perf script is left out, or two of them work at once
 _FIELDS = "comm,pid,cpu,time,event,trace"
-_TRACE_DAT = b"\x17\x08\x44tracing"  # how trace-cmd's file begins
 _HEAD = 16  # bytes that tell what a file is
 _PIPE = 1 << 20  # bytes of a pipe's buffer
 _F_SETPIPE_SZ = 1031
@@ -164,7 +163,7 @@ def _open(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
         return _perf_pipe(source, _WithHead(head, file), head, about, stack) if once else _perf(path, about, stack)
     if head.startswith(b"PAR1"):
         raise UserError(f"{source}: is a trace already")
-    if head.startswith(_TRACE_DAT):
+    if head.startswith(perfformat.TRACING_DATA):
         if once:
             raise UserError(f"{source}: trace-cmd's file cannot be read from a pipe; name the file, or send what `trace-cmd report` prints")
         return _trace_cmd(path, about, stack)

@@ -26,7 +26,7 @@ _NEEDED = _TID | _TIME | _CPU | _RAW
 _KNOWN = _NEEDED | _IP | _ADDR | _ID | _PERIOD | _STREAM_ID | _IDENTIFIER
 _BEHIND = _TID | _TIME | _ID | _STREAM_ID | _CPU | _IDENTIFIER  # parts that other records have too
 _SAMPLE_ID_ALL = 1 << 18
-_MAGIC = b"\x17\x08\x44tracing"
+TRACING_DATA = b"\x17\x08\x44tracing"  # how it begins; a file of trace-cmd is such data
 _OURS = {
     "kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free", "mm_page_alloc", "mm_page_free",
     "mm_page_free_direct", "mm_page_alloc_extfrag",
@@ -83,9 +83,9 @@ def _parts(data: PerfData) -> int:
 
 def _events(text: bytes) -> Iterator[_Event]:
     """The events that the tracing data describes."""
-    end = text.index(b"\0", len(_MAGIC)) + 1
+    end = text.index(b"\0", len(TRACING_DATA)) + 1
     big_endian, long_bytes = text[end], text[end + 1]
-    if not text.startswith(_MAGIC) or big_endian or long_bytes != 8:
+    if not text.startswith(TRACING_DATA) or big_endian or long_bytes != 8:
         raise _Unknown
     at = end + 6
     for name in (b"header_page\0", b"header_event\0"):
