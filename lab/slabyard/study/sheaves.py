@@ -212,8 +212,8 @@ def _judge_capacity(data: Data) -> Outcome:
         Claim("A setting for all caches halves the locks of the rule at no more memory", fewest[4] <= locks / 2, told(fewest, 4, locks)),
     ]  # fmt: skip
     notes = [
-        f"**Capacity**: by the kernel's rule {slow:.1f} of 1,000 operations leave the fast path. Of settings that are the same for all "
-        f"caches, the smallest that is as fast takes {least[2]:.1f}% more memory; within the rule's, the best leaves {best[3]:.1f}.",
+        f"**Capacity**: by the kernel's rule {slow:.1f} of 1,000 operations leave the fast path. One capacity for all caches needs "
+        f"{least[2]:.1f}% more memory to do as well; in no more memory than the rule's, {best[3]:.1f} of 1,000 leave it.",
         f"That is {least[0]} objects and {least[1]} full sheaves, and {best[0]} objects and {best[1]} full sheaves. Locks of the rule: "
         f"{locks:.1f} per 1,000.",
         f"{len(settings):,} settings on each of {len(data['rules'])} recordings took {wall:,} s on {data['jobs']} CPUs, "
@@ -421,7 +421,8 @@ def _judge_locks(data: Data) -> Outcome:
     ]  # fmt: skip
     notes = [
         f"**Locks** per 1,000 operations where one CPU allocates and another frees: {beside(pairs)} (64 CPUs in pairs); "
-        f"{beside(one)} (one for 63). At most half of 7.0's in its memory: {', '.join(winners) or 'nobody'}.",
+        f"{beside(one)} (one for 63). At most half of 7.0's locks, in no more memory, takes "
+        f"{', '.join(winners) or 'nobody'}.",
         f"Where each CPU frees its own it is {beside(same)}. Off the fast path of pairs are {per(pairs[OLD], 'slow'):.0f} operations "
         f"of 1,000 in 6.12, most of them an exchange of a shared word, and {per(pairs[NEW], 'slow'):.0f} in 7.0. Half of 7.0's locks "
         f"in no more memory, in some of the {len(across)} cases: {', '.join(partly) or 'nobody'}.",
