@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from handmade import complaint, slabyard
 
@@ -284,6 +285,19 @@ def test_files_of_a_moment_are_read_again_from_their_beginning(tmp_path: Path) -
         first, second = reader.take("start"), reader.take("end")
     assert first.files == second.files == {"meminfo": "Slab: 1 kB\n" * 1000}
     assert first.time < second.time and second.as_snapshot()["name"] == "end"
+
+
+def test_frames_that_are_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit 7 of a frame's flags, as Documentation/admin-guide/mm/pagemap.rst of Linux has it."""
+    flags = np.zeros(300_000, np.uint64)
+    flags[[5, 6, 299_999]] = 1 << 7 | 1 << 3
+    flags[7] = 1 << 6
+    (tmp_path / "kpageflags").write_bytes(flags.tobytes())
+    found = moments.slab_frames(tmp_path / "kpageflags")
+    assert found is not None and found.tolist() == [5, 6, 299_999]
+    monkeypatch.setattr(moments, "MOST_FRAMES", 299_999)
+    assert moments.slab_frames(tmp_path / "kpageflags") is None
+    assert moments.slab_frames(tmp_path / "absent") is None
 
 
 @live

@@ -34,6 +34,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+import numpy as np
+
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special
 from ..base.programs import child, last_line
@@ -65,6 +67,7 @@ class About:
     capture: str = ""  # the name of the file that was imported
     window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
+    slab_frames: np.ndarray | None = None  # uint64[n], ascending: page frames that were slabs when it began; None: not known
 
     def describe(self, text: str) -> None:
         """Fills in what perf prints of a recording (`--header`), where it is not known already."""
