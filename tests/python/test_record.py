@@ -185,7 +185,9 @@ def test_snapshots_and_events_add_up(tmp_path: Path) -> None:
     assert curve.before * 4 == kib[0]
     assert abs(curve.end * 4 - kib[1]) <= 0.01 * kib[1]
     about = json.loads(slabyard("info", tmp_path / "t.parquet", "--format", "json").stdout)
+    unseen = about["slab"].pop("unseen_kib")
     assert about["slab"] == {"start_kib": kib[0], "end_kib": kib[1], "recorded_end_kib": curve.end * 4}
+    assert abs(curve.end * 4 + sum(unseen.values()) - kib[1]) <= 0.01 * kib[1]
 
 
 @live

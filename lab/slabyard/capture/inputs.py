@@ -32,9 +32,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-
 import numpy as np
+import pyarrow as pa
 
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special

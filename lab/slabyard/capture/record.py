@@ -5,12 +5,13 @@ What is recorded is what the command does, so whatever the recorder needs for it
     attributes of caches -> perf, disabled -> launcher, waiting -> which frames are slabs -> enable -> snapshot "start" -> the command
     -> snapshot "end" -> disable
 
-Reading the attributes leaves objects that the kernel frees after a grace period; the steps after it give that time. perf maps its ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control
-descriptors (`--control fd:`, since Linux 5.10), and acknowledges each step. Both snapshots are taken while the events are on
-(moments.py says how), and each has its time of the trace's clock: the trace is what happened between the two, so that the pages of the
-first, with those taken and less those given back since, are the pages of the second. Objects of this process and of perf are not
-recorded: a filter in the kernel leaves them out. Pages are, all of them, as a slab that perf makes grow may hold the command's
-objects later. perf writes its file where a ring is half full; a short recording is written when all is over.
+Reading the attributes leaves objects that the kernel frees after a grace period, and the next steps give it the time. perf maps its
+ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control descriptors (`--control
+fd:`, since Linux 5.10), and acknowledges each step. Both snapshots are taken while the events are on (moments.py says how), and each
+has its time of the trace's clock: the trace is what happened between the two, so that the pages of the first, with those taken and less
+those given back since, are the pages of the second. Objects of this process and of perf are not recorded: a filter in the kernel leaves
+them out. Pages are, all of them, as a slab that perf makes grow may hold the command's objects later. perf writes its file where a ring
+is half full; a short recording is written when all is over.
 
 The command is started by a process of its own (launcher.py), which lives until the second snapshot is taken. So its exit status is
 known exactly, and neither its start by us nor its end is the recorder's.
