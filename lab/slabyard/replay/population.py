@@ -17,11 +17,12 @@ off their class.
 
 The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
 shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
-held; the rest is spread evenly between these groups. A group stays on one CPU, the next group takes the next.
+held, and with none where the trace saw the slab given back. The rest is in slabs of its own, evenly between these groups. A slab
+stays on one CPU, the next one takes the next.
 
-Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
-partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
-begins. So every allocator starts with the holes that this past leaves in it.
+Where the snapshot opens the trace, the free objects of the recorded kernel's slabs are there too: they fill up the groups to whole
+slabs, and the others are spread evenly in as many slabs as were partial (any, where that is not known). They are allocated with the
+others, and freed before the trace begins. So every allocator starts with the holes that this past leaves in it.
 Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
 A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
@@ -96,7 +97,7 @@ def older_objects(
         mine = np.flatnonzero(owner == number)
         mine = mine[np.argsort(frees.address[mine], kind="stable")]
         handles[mine] = np.arange(next_handle, next_handle + len(mine), dtype=np.uint32)
-        part, groups = _arranged(kind, frees.address[mine], handles[mine], turn, layout_cpus)
+        part, groups = _arranged(kind, frees.address[mine], handles[mine], translation.traffic.given_back, turn, layout_cpus)
         next_handle += len(mine)
         turn += groups
         parts.append(part)
@@ -282,33 +283,56 @@ def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[
     owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
 
 
-def _arranged(kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
-    """The older objects of one cache in the order of their allocation, and how many CPU turns they took."""
-    freed = len(handles)
-    total = max(kind.count, freed)
-    out = np.zeros(total, OLDER)
+def _arranged(
+    kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, given_back: np.ndarray, turn: int, cpus: int
+) -> tuple[np.ndarray, int]:
+    """The older objects of one cache in the order of their allocation, and how many CPU turns they took.
+
+    `addresses`, ascending, and `handles` are of those that the trace frees; `given_back` has the addresses of slabs that it saw go.
+    """
+    freed, total = len(handles), max(kind.count, len(handles))
     if not total:
-        return out, 0
-    out["handle"], out["size"], out["cache"], out["flags"] = NONE, kind.size, kind.cache, kind.flags
-    if freed:
-        slab_bytes = np.uint64(kind.slab_pages << 12)
-        _, starts, counts = np.unique(addresses // slab_bytes, return_index=True, return_counts=True)
-        stays = total - freed
-        wanted = np.maximum(0, kind.per_slab - counts)
-        beside = wanted if wanted.sum() <= stays else wanted * stays // max(1, int(wanted.sum()))
-        between = (stays - int(beside.sum())) * np.arange(1, len(starts) + 1) // len(starts)
-        between_before = np.concatenate(([0], between[:-1]))
-        # Objects that stay, before each group: those beside earlier groups and those spread between groups.
-        first = starts + np.concatenate(([0], np.cumsum(beside)[:-1])) + between_before
-        position = np.repeat(first - starts, counts) + np.arange(freed)
-        out["handle"][position] = handles
+        return np.zeros(0, OLDER), 0
+    slab_bytes = np.uint64(kind.slab_pages << 12)
+    slabs, counts = np.unique(addresses // slab_bytes, return_counts=True)
     vacated = max(0, kind.room - total)
+    gone = np.isin(slabs * slab_bytes, given_back)
+    stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, kind.per_slab - counts)))
+    holes = _dealt(vacated, np.maximum(0, kind.slab_objects - counts - stay))
+    left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
+    sizes, begins = _interleaved(counts + stay + holes, left + left_vacated, kind.slab_objects)
     whole = np.zeros(total + vacated, OLDER)
-    whole["handle"], whole["size"], whole["cache"], whole["flags"] = VACATED, kind.size, kind.cache, kind.flags
+    whole["handle"], whole["size"], whole["cache"], whole["flags"] = NONE, kind.size, kind.cache, kind.flags
+    of_groups, groups = begins[: len(slabs)], len(slabs)
+    whole["handle"][_runs(of_groups, counts)] = handles
+    whole["handle"][_runs(of_groups + counts + stay, holes)] = VACATED
+    others = _runs(begins[groups:], sizes[groups:])
+    whole["handle"][others[_holes(np.arange(len(others)) // kind.slab_objects, left_vacated, kind)]] = VACATED
     slab = np.arange(len(whole)) // kind.slab_objects
-    whole[np.delete(np.arange(len(whole)), _holes(slab, vacated, kind))] = out
     whole["cpu"] = (turn + slab) % cpus
     return whole, int(slab[-1]) + 1
+
+
+def _interleaved(groups: np.ndarray, rest: int, slab_objects: int) -> tuple[np.ndarray, np.ndarray]:
+    """The objects of each group and then of each slab that the `rest` fill, and where each begins when both kinds are evenly mixed."""
+    edges = np.minimum(np.arange(-(-rest // slab_objects) + 1) * slab_objects, rest)
+    sizes = np.concatenate([groups, np.diff(edges)]).astype(np.int64)
+    places = [(np.arange(count) + 0.5) / max(1, count) for count in (len(groups), len(edges) - 1)]
+    order = np.argsort(np.concatenate(places), kind="stable")
+    begins = np.zeros(len(sizes), np.int64)
+    begins[order] = np.cumsum(sizes[order]) - sizes[order]
+    return sizes, begins
+
+
+def _runs(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """int64: `counts` positions from each of `begins` on."""
+    return np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+
+
+def _dealt(have: int, wanted: np.ndarray) -> np.ndarray:
+    """int64: what each gets of what there is, in proportion to what it wants."""
+    total = int(wanted.sum())
+    return wanted if total <= have else wanted * have // total
 
 
 def _holes(slab: np.ndarray, vacated: int, kind: _CachePopulation) -> np.ndarray:

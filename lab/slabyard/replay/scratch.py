@@ -94,6 +94,7 @@ class Traffic:
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
     was_free: np.ndarray  # int64[caches]: objects that slabs older than the trace had free, as it proves
+    given_back: np.ndarray  # uint64: addresses of slabs older than the trace that it saw given back
 
 
 @dataclass
@@ -162,6 +163,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     pages = [np.empty((0, 2), np.uint64)]
     page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
+    given_back: list[np.ndarray] = [np.empty(0, np.uint64)]
     padded = _padded_classes(source.metadata)
     proofs = olderfree.Proofs(source.metadata)
     written = handles = snapshots = requests = 0
@@ -178,6 +180,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             time = batch["time"].to_numpy()
             fallbacks.append(time[numbers == trace.EXTFRAG])
             is_page = (kind == PAGE_ALLOC) | (kind == PAGE_FREE)
+            given_back.append(batch["address"].to_numpy()[(kind == PAGE_FREE) & (owner == trace.SLAB) & (origin == trace.OLDER)])
             held = (owner == trace.SLAB) | (owner == trace.LARGE)
             keep = (kind != LEFT_OUT) & ~(is_page & (held if environment else True))
             rows = np.flatnonzero(keep)
@@ -221,9 +224,10 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             out.write(event.view(np.uint8).data)
             written += len(rows)
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
+    addresses = (np.concatenate(given_back) << np.uint64(PAGE_SHIFT)) + np.uint64(proofs.base or 0)
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes, means,
-        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(),
+        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(), addresses,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
