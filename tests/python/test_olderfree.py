@@ -111,3 +111,46 @@ def test_slabs_without_frees_lie_between_the_others(tmp_path: Path) -> None:
     older_frees(build, 100, 16)
     older_frees(build, 300, 16)
     assert laid_out(build.write(tmp_path / "t.parquet")) == ["s" * 16, "f" * 16, "s" * 16, "f" * 16, "s" * 16]
+
+
+# ---- The class of an older object that kfree frees -------------------------------------------------------------------
+
+
+def classes_after(path: Path) -> dict[int, int]:
+    """Older objects of kmalloc that the replay frees, by the bytes that are asked for."""
+    with Workload(path, Options()) as workload:
+        header = np.frombuffer(workload.scratch.read_bytes(), scratch.SECTION, 7, 16)
+        older = next(one for one in header if one["name"] == b"older")
+        rows = np.fromfile(workload.scratch, scratch.OLDER, int(older["count"]), offset=int(older["offset"]))
+    freed = rows[~np.isin(rows["handle"], [scratch.NONE, scratch.VACATED])]
+    return {int(size): int(count) for size, count in zip(*np.unique(freed["size"], return_counts=True), strict=True)}
+
+
+def of_kmalloc(end: dict[int, int], step: int) -> handmade.Builder:
+    """100 objects of each of three classes at the start; `end`: active ones at the end. Frees in one page are `step` bytes apart."""
+
+    def info(active: dict[int, int]) -> dict[str, str]:
+        lines = (
+            f"kmalloc-{size} {count} 128 {size} {4096 // size} 1 : tunables 0 0 0 : slabdata 32 32 0\n" for size, count in active.items()
+        )
+        return {"slabinfo": "slabinfo - version: 2.1\n" + "".join(lines)}
+
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    build.snapshot("start", info({64: 100, 96: 100, 1024: 100}))
+    for number in range(10):
+        build.kfree(scratch.NONE, origin="older", address=BASE + (100 << 12) + step * number, size=0, allocated=0)
+        build.kfree(scratch.NONE, origin="older", address=BASE + ((200 + number) << 12), size=0, allocated=0)  # of any
+    build.snapshot("end", info(end))
+    return build
+
+
+def test_the_class_of_an_older_object_is_one_that_lost_some(tmp_path: Path) -> None:
+    path = of_kmalloc({64: 100, 96: 90, 1024: 90}, 192).write(tmp_path / "t.parquet")
+    assert classes_after(path) == {96: 10, 1024: 10}
+
+
+def test_objects_of_a_page_are_of_a_class_that_fits_all(tmp_path: Path) -> None:
+    path = of_kmalloc({64: 99, 96: 98, 1024: 90}, 64).write(tmp_path / "t.parquet")
+    assert classes_after(path) == {64: 10, 1024: 10}

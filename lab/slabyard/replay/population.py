@@ -27,8 +27,8 @@ Under SLAB, where the snapshot comes later, those in its arrays at least, so tha
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
 A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
 
-kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
-proportion to their older objects.
+kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else one whose objects begin at such
+an address and of which slabinfo tells that many went.
 
 Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back
 first: as free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the
@@ -55,6 +55,7 @@ DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machin
 PLAIN_CLASS = re.compile(r"kmalloc-\d+k?$")
 SHEAF_HEADER, WORD = 32, 8  # bytes
 LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
+GOLDEN = 0.6180339887498949
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
 
@@ -75,7 +76,14 @@ class _CachePopulation:
 
 
 def older_objects(
-    translation: Translation, snapshot: Snapshot, opens: bool, unseen_pages: int, caches: list[Cache], cpus: int, layout_cpus: int
+    translation: Translation,
+    snapshot: Snapshot,
+    opens: bool,
+    unseen_pages: int,
+    caches: list[Cache],
+    cpus: int,
+    layout_cpus: int,
+    last: Snapshot | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
     held before the trace, used where slabinfo is missing or tells of no slabs.
@@ -89,7 +97,8 @@ def older_objects(
     if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
         return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
     kinds = _populations(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
-    owner = _owners(frees, kinds, translation.traffic.page_classes)
+    fewer = _fewer_by_class(lines, last, translation.traffic.end_classes) if opens and last else {}
+    owner = _owners(frees, kinds, translation.traffic.page_classes, fewer)
     handles = np.full(len(frees.event), NONE, np.uint32)
     parts: list[np.ndarray] = []
     next_handle, turn = translation.handles, 0
@@ -246,8 +255,17 @@ def _leading_number(text: str) -> int | None:
     return int(word) if word.isdigit() else None
 
 
-def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """int64[frees]: which kind each older free frees one of; -1: none is known."""
+def _fewer_by_class(lines: list[SlabLine], last: Snapshot, traced: dict[int, int]) -> dict[int, int]:
+    """By class, how many older objects went between two snapshots: what slabinfo lost, and traced objects that live make up for."""
+    found: Counter[int] = Counter()
+    for sign, table in ((1, lines), (-1, snapshots.parse_slabinfo(last.files.get("slabinfo", "")))):
+        for line in table:
+            found[snapshots.class_of(line.name)] += sign * line.active_objects
+    return {size: count + traced.get(size, 0) for size, count in found.items() if size}
+
+
+def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray], fewer: dict[int, int]) -> np.ndarray:
+    """int64[frees]: which kind each older free frees one of; -1: none is known. `fewer`: objects that went, by class, where known."""
     owner = np.full(len(frees.event), -1, np.int64)
     of_kmalloc = frees.kind == KFREE
     for number, kind in enumerate(kinds):
@@ -267,8 +285,36 @@ def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.
         for one, numbers in classes.items():
             _deal(owner, where[size == one], numbers, kinds)
     left = where[owner[where] < 0]
-    _deal(owner, left, [number for numbers in classes.values() for number in numbers], kinds)
+    size = _classes_by_place(frees.address[left], {one: [kinds[number] for number in numbers] for one, numbers in classes.items()}, fewer)
+    for one, numbers in classes.items():
+        _deal(owner, left[size == one], numbers, kinds)
     return owner
+
+
+def _classes_by_place(addresses: np.ndarray, classes: dict[int, list[_CachePopulation]], fewer: dict[int, int]) -> np.ndarray:
+    """int64: of which class of kmalloc older objects are, by where in a slab they lie, a page's all of one; 0: of none.
+
+    An object lies where objects of its class begin. Of the classes that fit, one is likelier the more of its objects went (where that is
+    not known: the more it has), and the fewer places a page has for them.
+    """
+    out = np.zeros(len(addresses), np.int64)
+    if not len(addresses) or not classes:
+        return out
+    pages, page, counts = np.unique(addresses >> np.uint64(12), return_inverse=True, return_counts=True)
+    sizes = np.array(list(classes))
+    weights = np.full((len(pages), len(sizes)), -np.inf)
+    for column, (size, kinds) in enumerate(classes.items()):
+        misfits = np.bincount(page, addresses % np.uint64(kinds[0].slab_pages << 12) % np.uint64(size) != 0, len(pages))
+        went = fewer.get(size, sum(kind.count for kind in kinds))
+        weights[:, column] = np.where(misfits == 0, np.log(max(went, 0.5)) + counts * np.log(size), -np.inf)
+    known = np.isfinite(weights.max(axis=1))
+    shares = np.exp(weights[known] - weights[known].max(axis=1, keepdims=True))
+    edges = shares.cumsum(axis=1) / shares.sum(axis=1, keepdims=True)
+    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
+    points = (np.arange(1, len(edges) + 1) * GOLDEN) % 1.0
+    of_pages = np.zeros(len(pages), np.int64)
+    of_pages[known] = sizes[np.minimum((edges <= points[:, None]).sum(axis=1), len(sizes) - 1)]
+    return np.asarray(of_pages[page])
 
 
 def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_CachePopulation]) -> None:
@@ -278,8 +324,7 @@ def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[
     weights = np.array([kinds[number].count for number in numbers], float)
     weights = weights if weights.sum() else np.ones(len(numbers))
     edges = np.cumsum(weights) / weights.sum()
-    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
-    points = (np.arange(len(frees)) * 0.6180339887498949) % 1.0
+    points = (np.arange(len(frees)) * GOLDEN) % 1.0
     owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
 
 
