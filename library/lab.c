@@ -85,6 +85,7 @@ static void count_lock(const sy__lock_t *lock)
 const uint64_t *sy_lab_count_locks(const struct sy_heap *heap)
 {
 	watched.heap = heap;
+	watched.locks = heap ? 0 : watched.locks;
 	sy__locks_watch(heap ? count_lock : NULL);
 	return &watched.locks;
 }
@@ -144,6 +145,26 @@ void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 
 	commit_within(start, bytes, base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
 	commit_within(start, bytes, base->table, (size_t)base->page_count * sizeof(struct sy_page));
+}
+
+void sy_lab_spans(const struct sy_pages *pages, struct sy_lab_span *table, struct sy_lab_span *rest)
+{
+	*table = (struct sy_lab_span){ (char *)pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page) };
+	*rest = (struct sy_lab_span){ (char *)(uintptr_t)pages, pages->self_bytes };
+}
+
+void sy_lab_rewind(const struct sy_lab_span *table, const char *saved, size_t offset, size_t bytes)
+{
+	struct sy_page *now = (struct sy_page *)(void *)table->start;
+	const struct sy_page *then = (const struct sy_page *)(const void *)saved;
+	size_t first = offset / sizeof *now, end = (offset + bytes + sizeof *now - 1) / sizeof *now;
+
+	for (size_t i = first; i < end && i < table->bytes / sizeof *now; i++) {
+		uint8_t flags = now[i].flags;
+
+		now[i] = then[i];
+		now[i].flags |= flags & SY__PAGE_BACKED;
+	}
 }
 
 /* The core does not know this structure, but has one of the same form. */

@@ -48,7 +48,7 @@ bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned
 /* Has the policy log its searches, if a tunable turns that on. */
 void sy_lab_log(struct sy_heap *, void (*log)(void *context, const char *event, const uint64_t *values, unsigned count), void *context);
 
-/* Counts, from now on, how often this heap's policy takes a lock, of its lists, its sheaves and so on; NULL: no heap is watched any more.
+/* Counts, from now on and from 0, how often this heap's policy takes a lock, of its lists, its sheaves and so on; NULL: no heap is watched any more.
  * Locks of the page allocator, of a heap's own metadata and of its list of caches are none of these. What it returns goes on counting. */
 const uint64_t *sy_lab_count_locks(const struct sy_heap *);
 
@@ -72,6 +72,17 @@ void sy_lab_ask(struct sy_heap *);
 /* Commits memory in advance, if it starts in the page allocator's reservation for pages or for their descriptors. If the system
  * refuses, the request that needs the memory will fail. */
 void sy_lab_commit(struct sy_pages *, const void *start, size_t bytes);
+
+/* Where a page allocator keeps what it knows, heaps that it knows included: the table of its pages, and the rest. */
+struct sy_lab_span {
+	char *start;
+	size_t bytes;
+};
+void sy_lab_spans(const struct sy_pages *, struct sy_lab_span *table, struct sy_lab_span *rest);
+
+/* Sets a part of the table back to what `saved`, a copy of all of it, has there. But the memory of a page keeps what was written to
+ * it, and the page's descriptor goes on saying so. */
+void sy_lab_rewind(const struct sy_lab_span *table, const char *saved, size_t offset, size_t bytes);
 
 /* Chooses the pages that heaps' requests get, by sy_lab_take_at or sy_lab_take_any. NULL: the request fails. */
 struct sy_lab_placer {

@@ -237,9 +237,9 @@ static bool replay(const struct arguments *arguments, const struct spec *spec, s
 		scratch_close(&scratch);
 		return false;
 	}
-	good = stage_prepare(&stage, &scratch, spec->policy, &options, fault) && stage_open(&stage, spec, fault);
+	good = stage_prepare(&stage, &scratch, spec->policy, &options, fault);
 	if (good) {
-		good = run_passes(arguments, &stage, fault);
+		good = stage_open(&stage, spec, fault) && run_passes(arguments, &stage, fault);
 		stage_close(&stage);
 	}
 	scratch_close(&scratch);

@@ -1,0 +1,126 @@
+/*
+ * A machine's pages as they were.
+ *
+ * A heap keeps all that it has in the simulated memory, and the page allocator keeps what it knows in a table and a structure of its
+ * own. So whoever sets these two back has the machine as it was before there was a heap: nothing knows of the memory that the heap
+ * wrote to. That memory stays as it is, with the pages that the system has given for it; of a fresh process each would cost a fault.
+ * Only the marks stay that say which pages were written, since what is to be zero must be cleared there (core/pages/interface.c).
+ *
+ * The table may have hundreds of MiB of addresses, of which a replay touches some. The system tells which have memory
+ * (/proc/self/pagemap); of these each is set back. A page that had none when the state was saved is zero in the copy too.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "rewind.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "library/lab.h"
+
+#define CHUNK 4096u /* entries of pagemap read at once */
+#define HAS_MEMORY ((uint64_t)3 << 62) /* of an entry: present, or swapped out */
+
+enum { TABLE, REST, SPANS };
+
+struct rewind {
+	struct sy_lab_span spans[SPANS];
+	char *saved[SPANS]; /* as large as each */
+	int pagemap;
+	size_t page_bytes;
+};
+
+/* Calls `what` with each page of a span that has memory: its offset, and its bytes. False: the system does not tell. */
+static bool each_page(const struct rewind *rewind, unsigned number, void (*what)(const struct rewind *, unsigned, size_t, size_t))
+{
+	const struct sy_lab_span *span = &rewind->spans[number];
+	size_t count = (span->bytes + rewind->page_bytes - 1) / rewind->page_bytes;
+	uint64_t entries[CHUNK];
+
+	for (size_t at = 0; at < count; at += CHUNK) {
+		size_t wanted = count - at < CHUNK ? count - at : CHUNK;
+		off_t place = (off_t)(((uintptr_t)span->start / rewind->page_bytes + at) * sizeof *entries);
+
+		if (pread(rewind->pagemap, entries, wanted * sizeof *entries, place) != (ssize_t)(wanted * sizeof *entries))
+			return false;
+		for (size_t i = 0; i < wanted; i++) {
+			size_t offset = (at + i) * rewind->page_bytes, left = span->bytes - offset;
+
+			if (entries[i] & HAS_MEMORY)
+				what(rewind, number, offset, left < rewind->page_bytes ? left : rewind->page_bytes);
+		}
+	}
+	return true;
+}
+
+static void save_page(const struct rewind *rewind, unsigned number, size_t offset, size_t bytes)
+{
+	memcpy(rewind->saved[number] + offset, rewind->spans[number].start + offset, bytes);
+}
+
+static void set_page_back(const struct rewind *rewind, unsigned number, size_t offset, size_t bytes)
+{
+	if (number == TABLE)
+		sy_lab_rewind(&rewind->spans[TABLE], rewind->saved[TABLE], offset, bytes);
+	else
+		memcpy(rewind->spans[number].start + offset, rewind->saved[number] + offset, bytes);
+}
+
+static bool all_pages(const struct rewind *rewind, void (*what)(const struct rewind *, unsigned, size_t, size_t), struct fault *fault)
+{
+	for (unsigned number = 0; number < SPANS; number++)
+		if (!each_page(rewind, number, what))
+			return refuse(fault, "/proc/self/pagemap does not tell which pages have memory: %s", strerror(errno));
+	return true;
+}
+
+static bool map_copies(struct rewind *rewind)
+{
+	for (unsigned number = 0; number < SPANS; number++) {
+		void *copy = mmap(NULL, rewind->spans[number].bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (copy == MAP_FAILED)
+			return false;
+		rewind->saved[number] = copy;
+	}
+	return true;
+}
+
+struct rewind *rewind_save(struct sy_pages *pages, struct fault *fault)
+{
+	struct rewind *rewind = calloc(1, sizeof *rewind);
+
+	if (!rewind) {
+		refuse(fault, "no memory for a copy of the machine");
+		return NULL;
+	}
+	sy_lab_spans(pages, &rewind->spans[TABLE], &rewind->spans[REST]);
+	rewind->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	rewind->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (rewind->pagemap < 0)
+		refuse(fault, "cannot open /proc/self/pagemap: %s", strerror(errno));
+	else if (!map_copies(rewind))
+		refuse(fault, "no address space for a copy of the machine");
+	else if (all_pages(rewind, save_page, fault))
+		return rewind;
+	rewind_release(rewind);
+	return NULL;
+}
+
+bool rewind_back(struct rewind *rewind, struct fault *fault)
+{
+	return all_pages(rewind, set_page_back, fault);
+}
+
+void rewind_release(struct rewind *rewind)
+{
+	for (unsigned number = 0; number < SPANS; number++)
+		if (rewind->saved[number])
+			munmap(rewind->saved[number], rewind->spans[number].bytes);
+	if (rewind->pagemap >= 0)
+		close(rewind->pagemap);
+	free(rewind);
+}
