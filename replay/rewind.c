@@ -6,8 +6,9 @@
  * wrote to. That memory stays as it is, with the pages that the system has given for it; of a fresh process each would cost a fault.
  * Only the marks stay that say which pages were written, since what is to be zero must be cleared there (core/pages/interface.c).
  *
- * The table may have hundreds of MiB of addresses, of which a replay touches some. The system tells which have memory
- * (/proc/self/pagemap); of these each is set back. A page that had none when the state was saved is zero in the copy too.
+ * The table may have hundreds of MiB, of which a replay changes some. So the state is saved before a fork, and set back in the child.
+ * There the system tells which pages were written (/proc/self/pagemap): they are the child's own, while others are still shared with
+ * its parent, which must not write to them. A page that had no memory when the state was saved is zero in the copy too.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "rewind.h"
@@ -22,7 +23,11 @@
 #include "library/lab.h"
 
 #define CHUNK 4096u /* entries of pagemap read at once */
-#define HAS_MEMORY ((uint64_t)3 << 62) /* of an entry: present, or swapped out */
+
+/* Of an entry of pagemap. */
+#define PRESENT ((uint64_t)1 << 63)
+#define SWAPPED ((uint64_t)1 << 62)
+#define EXCLUSIVE ((uint64_t)1 << 56)
 
 enum { TABLE, REST, SPANS };
 
@@ -33,8 +38,10 @@ struct rewind {
 	size_t page_bytes;
 };
 
-/* Calls `what` with each page of a span that has memory: its offset, and its bytes. False: the system does not tell. */
-static bool each_page(const struct rewind *rewind, unsigned number, void (*what)(const struct rewind *, unsigned, size_t, size_t))
+typedef void (*visitor)(const struct rewind *, unsigned number, size_t offset, size_t bytes);
+
+/* Visits each page of a span that an entry has one of these marks for. False: the system does not tell. */
+static bool each_page(const struct rewind *rewind, unsigned number, uint64_t marks, visitor visit)
 {
 	const struct sy_lab_span *span = &rewind->spans[number];
 	size_t count = (span->bytes + rewind->page_bytes - 1) / rewind->page_bytes;
@@ -49,8 +56,8 @@ static bool each_page(const struct rewind *rewind, unsigned number, void (*what)
 		for (size_t i = 0; i < wanted; i++) {
 			size_t offset = (at + i) * rewind->page_bytes, left = span->bytes - offset;
 
-			if (entries[i] & HAS_MEMORY)
-				what(rewind, number, offset, left < rewind->page_bytes ? left : rewind->page_bytes);
+			if (entries[i] & marks)
+				visit(rewind, number, offset, left < rewind->page_bytes ? left : rewind->page_bytes);
 		}
 	}
 	return true;
@@ -69,10 +76,10 @@ static void set_page_back(const struct rewind *rewind, unsigned number, size_t o
 		memcpy(rewind->spans[number].start + offset, rewind->saved[number] + offset, bytes);
 }
 
-static bool all_pages(const struct rewind *rewind, void (*what)(const struct rewind *, unsigned, size_t, size_t), struct fault *fault)
+static bool all_pages(const struct rewind *rewind, uint64_t marks, visitor visit, struct fault *fault)
 {
 	for (unsigned number = 0; number < SPANS; number++)
-		if (!each_page(rewind, number, what))
+		if (!each_page(rewind, number, marks, visit))
 			return refuse(fault, "/proc/self/pagemap does not tell which pages have memory: %s", strerror(errno));
 	return true;
 }
@@ -89,6 +96,15 @@ static bool map_copies(struct rewind *rewind)
 	return true;
 }
 
+static int open_pagemap(struct fault *fault)
+{
+	int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	if (file < 0)
+		refuse(fault, "cannot open /proc/self/pagemap: %s", strerror(errno));
+	return file;
+}
+
 struct rewind *rewind_save(struct sy_pages *pages, struct fault *fault)
 {
 	struct rewind *rewind = calloc(1, sizeof *rewind);
@@ -99,20 +115,25 @@ struct rewind *rewind_save(struct sy_pages *pages, struct fault *fault)
 	}
 	sy_lab_spans(pages, &rewind->spans[TABLE], &rewind->spans[REST]);
 	rewind->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	rewind->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (rewind->pagemap < 0)
-		refuse(fault, "cannot open /proc/self/pagemap: %s", strerror(errno));
-	else if (!map_copies(rewind))
+	rewind->pagemap = open_pagemap(fault);
+	if (rewind->pagemap >= 0 && !map_copies(rewind))
 		refuse(fault, "no address space for a copy of the machine");
-	else if (all_pages(rewind, save_page, fault))
+	else if (rewind->pagemap >= 0 && all_pages(rewind, PRESENT | SWAPPED, save_page, fault))
 		return rewind;
 	rewind_release(rewind);
 	return NULL;
 }
 
-bool rewind_back(struct rewind *rewind, struct fault *fault)
+bool rewind_begin(struct rewind *rewind, struct fault *fault)
 {
-	return all_pages(rewind, set_page_back, fault);
+	close(rewind->pagemap); /* of the parent */
+	rewind->pagemap = open_pagemap(fault);
+	return rewind->pagemap >= 0;
+}
+
+bool rewind_back(const struct rewind *rewind, struct fault *fault)
+{
+	return all_pages(rewind, EXCLUSIVE | SWAPPED, set_page_back, fault);
 }
 
 void rewind_release(struct rewind *rewind)

@@ -8,11 +8,14 @@
 
 struct rewind;
 
-/* Saves pages that no heap uses yet. NULL: see fault. */
+/* Saves pages that no heap uses yet. NULL: see fault. Then the caller forks, and the parent leaves them alone. */
 struct rewind *rewind_save(struct sy_pages *, struct fault *);
 
-/* Sets them back. Heaps that use them exist no longer. False: see fault. */
-bool rewind_back(struct rewind *, struct fault *);
+/* In the child, before it uses them. False: see fault. */
+bool rewind_begin(struct rewind *, struct fault *);
+
+/* There, sets them back. Heaps that use them exist no longer. False: see fault. */
+bool rewind_back(const struct rewind *, struct fault *);
 void rewind_release(struct rewind *);
 
 #endif

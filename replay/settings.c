@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "child.h"
 #include "exact.h"
 #include "rewind.h"
 
@@ -56,7 +57,7 @@ static bool parse(struct spec *spec, const char *text, struct fault *why)
 }
 
 /* On a machine that is as it was saved. */
-static bool answer(struct stage *stage, struct rewind *rewind, const char *text, struct fault *fault)
+static bool answer(struct stage *stage, const struct rewind *rewind, const char *text, struct fault *fault)
 {
 	struct fault why;
 	struct spec spec;
@@ -78,27 +79,40 @@ static bool answer_without(const struct fault *impossible, const char *text, str
 	return write_refusal(parse(&spec, text, &why) ? impossible : &why, fault);
 }
 
+struct server {
+	struct stage stage;
+	struct rewind *rewind; /* NULL: there is no machine, */
+	struct fault impossible; /* for this reason */
+};
+
+static bool answer_all(void *context, struct fault *fault)
+{
+	struct server *server = context;
+	size_t room = 0;
+	char *line = NULL;
+	bool good = !server->rewind || rewind_begin(server->rewind, fault);
+
+	while (good && getline(&line, &room, stdin) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		good = server->rewind ? answer(&server->stage, server->rewind, line, fault) : answer_without(&server->impossible, line, fault);
+	}
+	free(line);
+	return good;
+}
+
 bool settings_serve(const struct scratch *scratch, const struct pass_options *options, struct fault *fault)
 {
 	struct pass_options brief = *options;
-	struct stage stage;
-	struct fault impossible;
-	struct rewind *rewind = NULL;
-	size_t room = 0;
-	char *line = NULL;
-	bool possible, good;
+	struct server server = { .rewind = NULL };
+	bool good;
 
 	brief.points = FEWEST_POINTS;
-	possible = stage_prepare(&stage, scratch, true, &brief, &impossible);
-	good = !possible || (rewind = rewind_save(stage.driver.pages, fault));
-	while (good && getline(&line, &room, stdin) >= 0) {
-		line[strcspn(line, "\n")] = '\0';
-		good = possible ? answer(&stage, rewind, line, fault) : answer_without(&impossible, line, fault);
-	}
-	free(line);
-	if (rewind)
-		rewind_release(rewind);
-	if (possible)
-		stage_close(&stage);
+	if (!stage_prepare(&server.stage, scratch, true, &brief, &server.impossible))
+		return answer_all(&server, fault);
+	server.rewind = rewind_save(server.stage.driver.pages, fault);
+	good = server.rewind && child_run(answer_all, &server, fault);
+	if (server.rewind)
+		rewind_release(server.rewind);
+	stage_close(&server.stage);
 	return good;
 }

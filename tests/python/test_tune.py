@@ -124,9 +124,10 @@ def test_a_linux_kernel_is_told() -> None:
 # ---- Replays -----------------------------------------------------------------------------------------------------
 
 
-def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path) -> None:
-    specs = ["slub", "slub:max_order=0", "slob:fit=best", "bonwick"]
-    with Workload(busy, Options()) as workload:
+@pytest.mark.parametrize("options", [Options(), Options(locks=True, environment=False), Options(nodes=2, locks=True, asked_every=0.01)])
+def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path, options: Options) -> None:
+    specs = ["slub", "slub:max_order=0", "slob:fit=best", "bonwick", "slub:linux=7.0,sheaf_capacity=8", "slab", "yard"]
+    with Workload(busy, options) as workload:
         server = workload.settings()
         for spec in specs * 2:
             brief, whole = server.ask(spec)["exact"], workload.exact(spec)
