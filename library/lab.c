@@ -1,9 +1,4 @@
-/*
- * The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need.
- *
- * It is a library of its own, for the programs of this repository (CMakeLists.txt). So none of it is in anybody's malloc or in the
- * shared library.
- */
+/* The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need. */
 #include "lab.h"
 
 #include "core/deferred.h"
@@ -11,8 +6,6 @@
 #include "core/this_slot.h"
 #include "core/list.h"
 #include "core/page_interface.h"
-
-/* ---- Looking -------------------------------------------------------------------------------------------------- */
 
 const struct sy_heap_counters *sy_lab_counters(const struct sy_heap *heap)
 {
@@ -85,7 +78,6 @@ static void count_lock(const sy__lock_t *lock)
 const uint64_t *sy_lab_count_locks(const struct sy_heap *heap)
 {
 	watched.heap = heap;
-	watched.locks = heap ? 0 : watched.locks;
 	sy__locks_watch(heap ? count_lock : NULL);
 	return &watched.locks;
 }
@@ -133,41 +125,28 @@ void sy_lab_ask(struct sy_heap *heap)
 
 /* ---- Pages ---------------------------------------------------------------------------------------------------- */
 
-static void commit_within(const void *start, size_t bytes, const void *reserved, size_t reserved_bytes)
-{
-	if ((uintptr_t)start - (uintptr_t)reserved < reserved_bytes)
-		sy__source_commit((void *)(uintptr_t)start, bytes);
-}
-
 void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)pages;
+	uintptr_t of_table = (uintptr_t)start - (uintptr_t)pages->base.table, of_memory = (uintptr_t)start - (uintptr_t)pages->base.memory;
 
-	commit_within(start, bytes, base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
-	commit_within(start, bytes, base->table, (size_t)base->page_count * sizeof(struct sy_page));
+	if (of_table / sizeof(struct sy_page) < pages->base.page_count || of_memory >> SY_PAGE_SHIFT < pages->base.page_count)
+		sy__source_commit((void *)(uintptr_t)start, bytes);
 }
 
 void sy_lab_spans(const struct sy_pages *pages, struct sy_lab_span *table, struct sy_lab_span *rest)
 {
-	*table = (struct sy_lab_span){ (char *)pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page) };
-	*rest = (struct sy_lab_span){ (char *)(uintptr_t)pages, pages->self_bytes };
+	*table = (struct sy_lab_span){ (char *)pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page), sizeof(struct sy_page) };
+	*rest = (struct sy_lab_span){ (char *)(uintptr_t)pages, pages->self_bytes, 1 };
 }
 
-void sy_lab_rewind(const struct sy_lab_span *table, const char *saved, size_t offset, size_t bytes)
+void sy_lab_rewind(struct sy_page *page, const struct sy_page *saved)
 {
-	struct sy_page *now = (struct sy_page *)(void *)table->start;
-	const struct sy_page *then = (const struct sy_page *)(const void *)saved;
-	size_t first = offset / sizeof *now, end = (offset + bytes + sizeof *now - 1) / sizeof *now;
+	uint8_t written = page->flags & SY__PAGE_BACKED;
 
-	for (size_t i = first; i < end && i < table->bytes / sizeof *now; i++) {
-		uint8_t flags = now[i].flags;
-
-		now[i] = then[i];
-		now[i].flags |= flags & SY__PAGE_BACKED;
-	}
+	*page = *saved;
+	page->flags |= written;
 }
 
-/* The core does not know this structure, but has one of the same form. */
 _Static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
 
 void sy_lab_set_placer(struct sy_pages *pages, const struct sy_lab_placer *placer)

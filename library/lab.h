@@ -5,7 +5,7 @@
  * memory as a page allocator under pressure does, and chooses the pages of each request. And it looks closely: at the heap's
  * counters after each step, at the caches in their order, at the node of an object. All types stay opaque.
  *
- * It is not installed and not in the shared library, so it may change with any commit. All of it is for heaps whose calls have
+ * It is a library of its own, not installed and in no other one, so it may change with any commit. All of it is for heaps whose calls have
  * slots, driven by one thread. Where nothing else is said a call is a few loads.
  */
 #ifndef SY_LAB_H
@@ -48,7 +48,7 @@ bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned
 /* Has the policy log its searches, if a tunable turns that on. */
 void sy_lab_log(struct sy_heap *, void (*log)(void *context, const char *event, const uint64_t *values, unsigned count), void *context);
 
-/* Counts, from now on and from 0, how often this heap's policy takes a lock, of its lists, its sheaves and so on; NULL: no heap is watched any more.
+/* Counts, from now on, how often this heap's policy takes a lock, of its lists, its sheaves and so on; NULL: no heap is watched any more.
  * Locks of the page allocator, of a heap's own metadata and of its list of caches are none of these. What it returns goes on counting. */
 const uint64_t *sy_lab_count_locks(const struct sy_heap *);
 
@@ -76,13 +76,13 @@ void sy_lab_commit(struct sy_pages *, const void *start, size_t bytes);
 /* Where a page allocator keeps what it knows, heaps that it knows included: the table of its pages, and the rest. */
 struct sy_lab_span {
 	char *start;
-	size_t bytes;
+	size_t bytes, each; /* each: of what stands for a page; 1 in the rest */
 };
 void sy_lab_spans(const struct sy_pages *, struct sy_lab_span *table, struct sy_lab_span *rest);
 
-/* Sets a part of the table back to what `saved`, a copy of all of it, has there. But the memory of a page keeps what was written to
- * it, and the page's descriptor goes on saying so. */
-void sy_lab_rewind(const struct sy_lab_span *table, const char *saved, size_t offset, size_t bytes);
+/* Sets what the table has of a page back to what it had when it was saved. But the page's memory keeps what was written to it, and the
+ * table goes on saying so. */
+void sy_lab_rewind(struct sy_page *, const struct sy_page *saved);
 
 /* Chooses the pages that heaps' requests get, by sy_lab_take_at or sy_lab_take_any. NULL: the request fails. */
 struct sy_lab_placer {

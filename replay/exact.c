@@ -517,7 +517,7 @@ static void note_growth(struct exact *exact)
 	uint64_t locks = exact->locks ? *exact->locks : 0;
 
 	exact_growth_note(exact);
-	exact->own_locks += exact->locks ? *exact->locks - locks : 0;
+	exact->other_locks += exact->locks ? *exact->locks - locks : 0;
 }
 
 static void look_at_pages(struct exact *exact, uint64_t event)
@@ -693,8 +693,10 @@ bool exact_run(struct exact *exact, struct stage *stage, bool scalars_alone, str
 	}
 	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
-	if (stage->options->locks && exact->driver->heap)
+	if (stage->options->locks && exact->driver->heap) {
 		exact->locks = sy_lab_count_locks(exact->driver->heap);
+		exact->other_locks = *exact->locks;
+	}
 	if (scalars_alone) {
 		run_steps(exact, true);
 		count_kept(exact);

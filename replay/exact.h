@@ -87,7 +87,7 @@ struct exact {
 	bool one_node;      /* of memory */
 	const struct sy_heap_counters *counters; /* the heap's; zeros without one */
 	const uint64_t *locks; /* that its policy has taken; NULL: they are not counted */
-	uint64_t own_locks;    /* of these, taken by our looking at caches */
+	uint64_t other_locks;  /* of these, taken before the first event, and by our looking at caches */
 	uint8_t slot_nodes[UINT8_MAX + 1];
 
 	/* Events. */

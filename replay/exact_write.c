@@ -170,7 +170,7 @@ static void write_pages(struct json *json, const struct exact *exact, const stru
 	else
 		json_null(json, "fast_path_share");
 	if (exact->locks)
-		json_count(json, "locks", *exact->locks - exact->own_locks);
+		json_count(json, "locks", *exact->locks - exact->other_locks);
 }
 
 static void write_nodes(struct json *json, const struct exact *exact)

@@ -68,10 +68,19 @@ static void save_page(const struct rewind *rewind, unsigned number, size_t offse
 	memcpy(rewind->saved[number] + offset, rewind->spans[number].start + offset, bytes);
 }
 
+/* Entries may lie across two pages. */
+static void set_table_back(const struct rewind *rewind, size_t offset, size_t bytes)
+{
+	const struct sy_lab_span *table = &rewind->spans[TABLE];
+
+	for (size_t at = offset / table->each * table->each; at < offset + bytes && at < table->bytes; at += table->each)
+		sy_lab_rewind((struct sy_page *)(void *)(table->start + at), (const struct sy_page *)(const void *)(rewind->saved[TABLE] + at));
+}
+
 static void set_page_back(const struct rewind *rewind, unsigned number, size_t offset, size_t bytes)
 {
 	if (number == TABLE)
-		sy_lab_rewind(&rewind->spans[TABLE], rewind->saved[TABLE], offset, bytes);
+		set_table_back(rewind, offset, bytes);
 	else
 		memcpy(rewind->spans[number].start + offset, rewind->saved[number] + offset, bytes);
 }
