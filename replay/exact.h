@@ -158,6 +158,9 @@ static inline uint32_t exact_large_row(const struct exact *exact)
 bool exact_run(struct exact *, struct stage *, bool scalars_alone, struct fault *);
 void exact_release(struct exact *);
 
+/* Makes all tables, empty; for scalars alone only what these need. False: see fault; what there is is to be released. */
+bool exact_make_tables(struct exact *, unsigned points, struct fault *);
+
 /* The state at the end; zones without a page allocator: none. */
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
