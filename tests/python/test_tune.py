@@ -139,6 +139,17 @@ def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path, op
         server.close()
 
 
+def test_what_has_answered_all_ends_by_itself(busy: Path) -> None:
+    """Only then is its processor time known."""
+    with Workload(busy, Options()) as workload:
+        with trials.Trials(workload, parsed("slub", "max_order=0,1"), 2, lambda _: None) as tried:
+            tried.run([(0,), (1,)])
+        assert [server._process.returncode for server in tried._servers] == [0, 0]
+        with pytest.raises(KeyboardInterrupt), trials.Trials(workload, tried.space, 1, lambda _: None) as tried:
+            raise KeyboardInterrupt
+        assert tried._servers[0]._process.returncode not in (0, None), "whoever is interrupted waits for nobody"
+
+
 def test_settings_without_memory_are_refused_alone(tmp_path: Path) -> None:
     build = handmade.Builder()
     for number in range(2000):
