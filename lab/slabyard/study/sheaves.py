@@ -231,7 +231,7 @@ def _judge_capacity(data: Data) -> Outcome:
 
 
 def _capacity_picture(settings: Sequence[_Setting], slow: float) -> Picture:
-    drawn = [one for one in settings if 4 <= one[0] <= 252]
+    drawn = [one for one in settings if one[0] in _SHOWN and 4 <= one[0] <= 252]
     series = []
     for barn in (0, BARN, 64):
         series.append(Line(f"{barn} full sheaves in a barn", sorted((one[2], one[3]) for one in drawn if one[1] == barn)))
