@@ -135,8 +135,8 @@ void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 
 void sy_lab_spans(const struct sy_pages *pages, struct sy_lab_span *table, struct sy_lab_span *rest)
 {
-	*table = (struct sy_lab_span){ (char *)pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page), sizeof(struct sy_page) };
-	*rest = (struct sy_lab_span){ (char *)(uintptr_t)pages, pages->self_bytes, 1 };
+	*table = (struct sy_lab_span){ pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page), sizeof(struct sy_page) };
+	*rest = (struct sy_lab_span){ (void *)(uintptr_t)pages, pages->self_bytes, 1 };
 }
 
 void sy_lab_rewind(struct sy_page *page, const struct sy_page *saved)

@@ -75,7 +75,7 @@ void sy_lab_commit(struct sy_pages *, const void *start, size_t bytes);
 
 /* Where a page allocator keeps what it knows, heaps that it knows included: the table of its pages, and the rest. */
 struct sy_lab_span {
-	char *start;
+	void *start;
 	size_t bytes, each; /* each: of what stands for a page; 1 in the rest */
 };
 void sy_lab_spans(const struct sy_pages *, struct sy_lab_span *table, struct sy_lab_span *rest);

@@ -9,9 +9,9 @@
  *   requested bytes       sizes of live requests, those older than the trace included
  *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a large
  *                         allocation, or the bytes that may be written where a policy has no size classes
- *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step. The mean
- *                         weighs each value by the trace time for which it held. Growth is what is above the value before the
- *                         first event. By cache: exact_growth.c.
+ *   pages                 the heap's own counters, looked at after every step that changed one. A peak is the highest value
+ *                         after any step. The mean weighs each value by the trace time for which it held. Growth is what is above
+ *                         the value before the first event. By cache: exact_growth.c.
  *   nodes                 the node of an object's page against the slot's node, and against the one that was asked for
  *   pressure              how often the page allocator asked the heap for memory, read after every step
  *   fast path             operations less those that the policy counted as having left it
@@ -23,6 +23,9 @@
  * Who asked. Every request is counted for its call site and for a row. The row of a cache's object is its cache. That of a kmalloc
  * is the heap's size class that serves it, found by size and kind of memory (DMA before reclaimable before accounted). A kmalloc
  * of a policy without classes has one row, and a kmalloc in pages of its own another.
+ *
+ * Scalars alone (settings.c) need no table of objects, rows or points. The same loop leaves them out: a free tells how much was asked
+ * for (driver.c), and what is left at the end is looked at then.
  */
 #include "exact.h"
 

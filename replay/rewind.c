@@ -38,6 +38,11 @@ struct rewind {
 	size_t page_bytes;
 };
 
+static char *start_of(const struct rewind *rewind, unsigned number)
+{
+	return rewind->spans[number].start;
+}
+
 typedef void (*visitor)(const struct rewind *, unsigned number, size_t offset, size_t bytes);
 
 /* Visits each page of a span that an entry has one of these marks for. False: the system does not tell. */
@@ -65,7 +70,7 @@ static bool each_page(const struct rewind *rewind, unsigned number, uint64_t mar
 
 static void save_page(const struct rewind *rewind, unsigned number, size_t offset, size_t bytes)
 {
-	memcpy(rewind->saved[number] + offset, rewind->spans[number].start + offset, bytes);
+	memcpy(rewind->saved[number] + offset, start_of(rewind, number) + offset, bytes);
 }
 
 /* Entries may lie across two pages. */
@@ -74,7 +79,7 @@ static void set_table_back(const struct rewind *rewind, size_t offset, size_t by
 	const struct sy_lab_span *table = &rewind->spans[TABLE];
 
 	for (size_t at = offset / table->each * table->each; at < offset + bytes && at < table->bytes; at += table->each)
-		sy_lab_rewind((struct sy_page *)(void *)(table->start + at), (const struct sy_page *)(const void *)(rewind->saved[TABLE] + at));
+		sy_lab_rewind((void *)(start_of(rewind, TABLE) + at), (const void *)(rewind->saved[TABLE] + at));
 }
 
 static void set_page_back(const struct rewind *rewind, unsigned number, size_t offset, size_t bytes)
@@ -82,7 +87,7 @@ static void set_page_back(const struct rewind *rewind, unsigned number, size_t o
 	if (number == TABLE)
 		set_table_back(rewind, offset, bytes);
 	else
-		memcpy(rewind->spans[number].start + offset, rewind->saved[number] + offset, bytes);
+		memcpy(start_of(rewind, number) + offset, rewind->saved[number] + offset, bytes);
 }
 
 static bool all_pages(const struct rewind *rewind, uint64_t marks, visitor visit, struct fault *fault)
@@ -133,11 +138,23 @@ struct rewind *rewind_save(struct sy_pages *pages, struct fault *fault)
 	return NULL;
 }
 
+/* Whether the system tells of a page that was just written to. Some that stand in for Linux have the file, but not all that is in it. */
+static bool tells(const struct rewind *rewind)
+{
+	volatile char *byte = start_of(rewind, REST);
+	uint64_t entry = 0;
+	off_t place = (off_t)((uintptr_t)byte / rewind->page_bytes * sizeof entry);
+
+	*byte = *byte;
+	return pread(rewind->pagemap, &entry, sizeof entry, place) == (ssize_t)sizeof entry && entry & EXCLUSIVE;
+}
+
 bool rewind_begin(struct rewind *rewind, struct fault *fault)
 {
 	close(rewind->pagemap); /* of the parent */
 	rewind->pagemap = open_pagemap(fault);
-	return rewind->pagemap >= 0;
+	return rewind->pagemap >= 0 &&
+	       (tells(rewind) || refuse(fault, "/proc/self/pagemap does not tell which pages were written"));
 }
 
 bool rewind_back(const struct rewind *rewind, struct fault *fault)
