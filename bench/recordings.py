@@ -98,7 +98,7 @@ def counted(recordings: list[Recording]) -> str:
         off = [abs(one.sheafed[name]) for one in recordings if name in one.sheafed]
         sheafed.append(f"`{name}` in {sum(share <= 0.05 for share in off)} of {len(off)}")
     lines = (
-        f"Of {len(recordings)} recordings `recorded` alone is `Slab:` at the end to 0.5% in {alone}, with the unseen slabs in {with_unseen}. "
+        f"Of {len(recordings)} recordings `recorded` alone is `Slab:` at the end to 0.5% in {alone}, with unseen slabs in {with_unseen}. "
         f"The replay's growth at the peak is the recorded one to 2% in {near(grew, 0.02)}, to 5% in {near(grew, 0.05)}, to 2% or 32 KiB in "
         f"{near(grew, 0.02, 32)}; what is kept at the end to 2% in {near(kept, 0.02)}, to 10% in {near(kept, 0.1)}, to 2% or 32 KiB in "
         f"{near(kept, 0.02, 32)}. Of the caches with sheaves these end within 5% of slabinfo's pages: {', '.join(sheafed)}."
