@@ -22,6 +22,9 @@
  * Votes are in a table of fixed size. When it fills up, every count goes down by one, and candidates with none leave (Misra and
  * Gries). A candidate with a real share of the votes survives that.
  *
+ * Where the recorder has asked the kernel which page frames are slabs, objects tell at once: the base puts nearly all of them
+ * into slabs, and a wrong one few. Then nobody votes.
+ *
  * A short capture in which few slabs came or went has no winner, or a wrong one. Hashed pointers (%p in tracefs text without
  * `nohash-ptr`) are told from others by their last bits: hashing makes them random, and every allocator aligns its objects.
  */
@@ -42,6 +45,8 @@ enum {
 	MANY_PLACES = 48,
 	OBJECT_ALIGN = 4, /* bytes: no allocator of any kernel aligns less */
 	WEIGHT_OF_OTHER_SIZES = 4 * LIKELY,
+	SAMPLES = 256, /* pages of objects that are looked for among slabs */
+	FEW_SAMPLES = 16,
 };
 
 struct candidate {
@@ -170,8 +175,73 @@ static void elect(const struct ballot *ballot, struct base *base)
 	base->address = best.pages << ballot->shift;
 }
 
-void base_find(struct capture *capture, struct base *base, unsigned shift)
+static int by_value(const void *a, const void *b)
 {
+	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+	return (one > other) - (one < other);
+}
+
+/* How often the most frequent value of an ascending array occurs, and which it is; and how often the next one does. */
+static size_t most_frequent(const uint64_t *values, size_t count, uint64_t *which, size_t *second)
+{
+	size_t most = 0;
+	*second = 0;
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i; next < count && values[next] == values[i]; next++)
+			;
+		if (next - i > most) {
+			*second = most;
+			most = next - i;
+			*which = values[i];
+		} else if (next - i > *second) {
+			*second = next - i;
+		}
+	}
+	return most;
+}
+
+/* Distinct pages of objects from the beginning of the capture, where nearly all objects lie in slabs that were there before. */
+static size_t first_pages(struct capture *capture, unsigned shift, uint64_t pages[SAMPLES])
+{
+	size_t count = 0;
+	capture_rewind(capture);
+	for (const struct record *record; count < SAMPLES && (record = capture_next(capture)) != NULL;) {
+		uint64_t page = record->address >> shift;
+		bool is_new = is_object(record->kind);
+		for (size_t i = 0; is_new && i < count; i++)
+			is_new = pages[i] != page;
+		if (is_new)
+			pages[count++] = page;
+	}
+	return count;
+}
+
+/* The base that puts most objects into slabs, and twice as many as any other does. */
+static void base_of_slabs(struct capture *capture, const struct slab_frames *slabs, struct base *base, unsigned shift)
+{
+	uint64_t pages[SAMPLES], *candidates = NULL, align = (uint64_t)ALIGN >> shift;
+	size_t sampled = first_pages(capture, shift, pages), count = 0, room = 0;
+	for (size_t i = 0; i < sampled; i++)
+		for (size_t j = 0; j < slabs->count; j++)
+			if ((pages[i] - slabs->frames[j]) % align == 0)
+				APPEND(candidates, count, room, (pages[i] - slabs->frames[j]) & (UINT64_MAX >> shift));
+	if (count)
+		qsort(candidates, count, sizeof *candidates, by_value);
+	uint64_t best = 0;
+	size_t second, most = most_frequent(candidates, count, &best, &second);
+	base->known = most >= FEW_SAMPLES && most > sampled / 2 && most > 2 * second;
+	base->address = best << shift;
+	base->shift = shift;
+	free(candidates);
+}
+
+void base_find(struct capture *capture, const struct slab_frames *slabs, struct base *base, unsigned shift)
+{
+	base->hashed = false;
+	if (slabs->count)
+		base_of_slabs(capture, slabs, base, shift);
+	if (slabs->count && base->known)
+		return;
 	uint32_t cpus = 1;
 	uint64_t objects = 0, unaligned = 0, upper = 0;
 	for (uint32_t i = 0; i < capture->scan_count; i++)

@@ -276,11 +276,17 @@ struct base {
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 };
 
-void base_find(struct capture *, struct base *, unsigned shift);
+/* Page frames that were slabs when the capture began, where the recorder has asked the kernel: ascending. */
+struct slab_frames {
+	uint64_t *frames;
+	size_t count; /* 0: not known */
+};
+
+void base_find(struct capture *, const struct slab_frames *, struct base *, unsigned shift);
 
 /* ---- pages.c: which run a page is in ------------------------------------------------------------------------------ */
 
-enum { PAGE_UNSEEN, PAGE_FREED, PAGE_FIRST_RUN }; /* values of a page's entry: PAGE_FIRST_RUN + run */
+enum { PAGE_UNSEEN, PAGE_FREED, PAGE_SLAB, PAGE_FIRST_RUN }; /* values of a page's entry: PAGE_FIRST_RUN + run */
 
 struct chunk;
 struct page_map {
@@ -436,7 +442,7 @@ struct resolution {
 	struct caches caches;
 };
 
-void resolve(struct capture *, const struct base *, struct resolution *);
+void resolve(struct capture *, const struct base *, const struct slab_frames *, struct resolution *);
 void resolution_free(struct resolution *);
 uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE when nothing tells */
 

@@ -97,13 +97,26 @@ static void add_input(struct capture *capture, const char *text)
 	capture->scans[capture->scan_count++] = scan;
 }
 
-/* Resolves with one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts the winner. */
-static bool resolve_with(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
+static void read_slab_frames(struct slab_frames *slabs, const char *text)
 {
-	base_find(capture, base, shift);
+	FILE *file = fdopen(descriptor("--slab-frames", text), "rb");
+	size_t room = 0;
+	uint64_t frame;
+	if (!file)
+		die("--slab-frames: %s", strerror(errno));
+	while (fread(&frame, sizeof frame, 1, file))
+		APPEND(slabs->frames, slabs->count, room, frame);
+	fclose(file);
+}
+
+/* Resolves with one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts the winner. */
+static bool resolve_with(struct capture *capture, const struct slab_frames *slabs, struct base *base, struct resolution *resolution,
+                         unsigned shift)
+{
+	base_find(capture, slabs, base, shift);
 	if (!base->known)
 		return false;
-	resolve(capture, base, resolution);
+	resolve(capture, base, slabs, resolution);
 	if (resolution->unexplained <= resolution->explained / 4) {
 		return true;
 	}
@@ -115,17 +128,18 @@ static bool resolve_with(struct capture *capture, struct base *base, struct reso
 
 /* Resolves with the base that the trace supports, or with none. shift: of the page size; 0: tries 4 KiB, then the 16 and 64 KiB of
  * 64-bit Arm and PowerPC. */
-static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
+static void resolve_verified(struct capture *capture, const struct slab_frames *slabs, struct base *base, struct resolution *resolution,
+                             unsigned shift)
 {
 	struct base other;
-	if (resolve_with(capture, base, resolution, shift ? shift : PAGE_SHIFT))
+	if (resolve_with(capture, slabs, base, resolution, shift ? shift : PAGE_SHIFT))
 		return;
 	for (unsigned size = PAGE_SHIFT + 2; !shift && size <= MAX_PAGE_SHIFT; size += 2)
-		if (resolve_with(capture, &other, resolution, size)) {
+		if (resolve_with(capture, slabs, &other, resolution, size)) {
 			*base = other;
 			return;
 		}
-	resolve(capture, base, resolution);
+	resolve(capture, base, slabs, resolution);
 }
 
 static unsigned page_shift(const char *text)
@@ -142,6 +156,7 @@ int main(int argc, char **argv)
 	const char *first_mark = NULL, *last_mark = NULL;
 	const char **wanted = zeroed((size_t)argc, sizeof *wanted);
 	uint32_t wanted_count = 0;
+	struct slab_frames slabs = {0};
 	unsigned shift = 0;
 	signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error like a full disk */
 	for (int i = 1; i < argc; i++) {
@@ -159,6 +174,8 @@ int main(int argc, char **argv)
 			wanted[wanted_count++] = argv[++i];
 		else if (!strcmp(argv[i], "--page-size"))
 			shift = page_shift(argv[++i]);
+		else if (!strcmp(argv[i], "--slab-frames"))
+			read_slab_frames(&slabs, argv[++i]);
 		else
 			die("unknown or incomplete option '%s'", argv[i]);
 	}
@@ -175,7 +192,7 @@ int main(int argc, char **argv)
 
 	struct base base = {0};
 	struct resolution resolution = {0};
-	resolve_verified(&capture, &base, &resolution, shift);
+	resolve_verified(&capture, &slabs, &base, &resolution, shift);
 
 	struct counts counts = {0};
 	header_write(&capture, &base, &resolution, stdout);
@@ -186,6 +203,7 @@ int main(int argc, char **argv)
 	resolution_free(&resolution);
 	free(counts.snapshot_marks);
 	capture_close(&capture);
+	free(slabs.frames);
 	free(wanted);
 	return 0;
 }

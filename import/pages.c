@@ -1,5 +1,5 @@
 /*
- * What is known of each page frame: never seen, freed, or in which live run it lies. A hash of chunks of 512 frames, because a
+ * What is known of each page frame: never seen, freed, a slab older than the capture, or in which live run it lies. A hash of chunks of 512 frames, because a
  * capture touches a small part of a machine's memory, in clusters. The last chunk is remembered: events that are neighbours in
  * time are often neighbours in memory.
  */

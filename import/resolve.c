@@ -20,7 +20,8 @@
  * why.
  *
  * Older than the trace. A free of an object in a page older than the trace frees an object older than the trace. So does a free of
- * a page that the trace has not seen before, for a page.
+ * a page that the trace has not seen before, for a page: the allocator's, if the kernel said so when the capture began, or if an
+ * object was seen in it.
  *
  * Caches, see caches.c.
  */
@@ -368,14 +369,15 @@ static void split(struct walk *walk, uint32_t number, uint8_t order)
 static uint32_t free_range(struct walk *walk, const struct record *record)
 {
 	uint64_t end = record->address + ((uint64_t)1 << record->order);
-	bool slab = false;
+	bool held = false;
 	for (uint64_t pfn = record->address; pfn < end; pfn++) {
 		uint32_t entry = page_get(&walk->pages, pfn), number = entry - PAGE_FIRST_RUN;
+		held |= entry == PAGE_SLAB;
 		if (entry < PAGE_FIRST_RUN)
 			continue;
 		struct run *run = &walk->runs[number];
 		if (run->older) {
-			slab = true;
+			held = true;
 			end_run(walk, number);
 		} else if (run->order > record->order && run->first_object == NONE && run->pfn % ((uint64_t)1 << record->order) ==
 		           record->address % ((uint64_t)1 << record->order)) {
@@ -388,7 +390,7 @@ static uint32_t free_range(struct walk *walk, const struct record *record)
 		}
 	}
 	page_fill(&walk->pages, record->address, (uint64_t)1 << record->order, PAGE_FREED);
-	return new_history(walk, slab ? OWNER_SLAB : owner_without_objects(walk, -1));
+	return new_history(walk, held ? OWNER_SLAB : owner_without_objects(walk, -1));
 }
 
 static void page_free(struct walk *walk, const struct record *record)
@@ -502,11 +504,13 @@ static void settle(struct walk *walk)
 		qsort(result->implied, result->implied_count, sizeof *result->implied, by_time);
 }
 
-void resolve(struct capture *capture, const struct base *base, struct resolution *result)
+void resolve(struct capture *capture, const struct base *base, const struct slab_frames *slabs, struct resolution *result)
 {
 	struct walk walk = {.result = result, .base = base};
 	*result = (struct resolution){0};
 	page_map_init(&walk.pages);
+	for (size_t i = 0; i < slabs->count; i++)
+		page_fill(&walk.pages, slabs->frames[i], 1, PAGE_SLAB);
 	live_map_init(&walk.objects);
 	caches_init(&result->caches, &capture->texts);
 	capture_rewind(capture);

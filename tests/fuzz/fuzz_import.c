@@ -46,14 +46,16 @@ static void run(struct capture *capture, unsigned bits, FILE *out)
 	struct base base = { 0 };
 	struct resolution resolution;
 	struct counts counts = { 0 };
+	uint64_t frames[] = { 0, 1, 2, 16, 17, 18, 19, 255, 256, 0x1000, 0x100000 };
+	struct slab_frames slabs = { frames, bits & 64 ? sizeof frames / sizeof *frames : 0 };
 
 	capture_join(capture, bits & 2 ? "first" : NULL, bits & 4 ? "last" : NULL);
-	base_find(capture, &base, PAGE_SHIFT + (bits >> 3) % 5);
+	base_find(capture, &slabs, &base, PAGE_SHIFT + (bits >> 3) % 5);
 	if (bits & 128) {
 		base.known = true;
 		base.address = 0xffff888000000000;
 	}
-	resolve(capture, &base, &resolution);
+	resolve(capture, &base, &slabs, &resolution);
 	header_write(capture, &base, &resolution, out);
 	emit(capture, &base, &resolution, &counts, out);
 	trailer_write(&resolution, &counts, out);

@@ -1,4 +1,4 @@
-"""Room in slabs older than a trace, as the trace proves it."""
+"""Slabs older than a trace: the room that the trace proves, and how the objects in them are laid out."""
 
 from __future__ import annotations
 
@@ -63,3 +63,94 @@ def test_without_a_direct_map_nothing_is_proved(tmp_path: Path) -> None:
     for number in range(9):
         build.cache_alloc(number, 0, address=OLD + 256 * number)
     assert staying(build.write(tmp_path / "t.parquet")) == 12
+
+
+# ---- The layout of slabs ---------------------------------------------------------------------------------------------
+
+
+def laid_out(path: Path) -> list[str]:
+    """Each slab of 16 objects in the order of allocation: f, freed in the trace; s, stays; a dot, free when the replay begins."""
+    with Workload(path, Options()) as workload:
+        header = np.frombuffer(workload.scratch.read_bytes(), scratch.SECTION, 7, 16)
+        older = next(one for one in header if one["name"] == b"older")
+        rows = np.fromfile(workload.scratch, scratch.OLDER, int(older["count"]), offset=int(older["offset"]))
+    handles = rows["handle"][rows["cache"] == 0]
+    text = "".join("." if one == scratch.VACATED else "s" if one == scratch.NONE else "f" for one in handles)
+    return [text[begin : begin + 16] for begin in range(0, len(text), 16)]
+
+
+def of_slabs(count: int, active: int) -> handmade.Builder:
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    build.metadata.caches = [handmade.cache("dentry", 256)]
+    info = f"slabinfo - version: 2.1\ndentry {active} {16 * count} 256 16 1 : tunables 0 0 0 : slabdata {count} {count} 0\n"
+    build.snapshot("start", {"slabinfo": info}, {"dentry": {"cpu_slabs": "0", "partial": str(count)}})
+    return build
+
+
+def older_frees(build: handmade.Builder, frame: int, count: int) -> None:
+    for number in range(count):
+        build.cache_free(scratch.NONE, 0, origin="older", address=BASE + (frame << 12) + 256 * number)
+
+
+def test_a_slab_that_was_given_back_has_nothing_that_stays(tmp_path: Path) -> None:
+    """Of three slabs with 12 objects each on average one went, and of another one five objects were freed."""
+    build = of_slabs(3, 36)
+    older_frees(build, 100, 10)
+    older_frees(build, 300, 5)
+    build.page_free(scratch.NONE, address=100, origin="older", owner="slab")
+    slabs = laid_out(build.write(tmp_path / "t.parquet"))
+    assert slabs[0] == "f" * 10 + "." * 6
+    assert sorted(slabs) == sorted(["f" * 10 + "." * 6, "f" * 5 + "s" * 7 + "." * 4, slabs[1]])
+    assert (slabs[1].count("s"), slabs[1].count(".")) == (14, 2), "what is left"
+
+
+def test_slabs_without_frees_lie_between_the_others(tmp_path: Path) -> None:
+    build = of_slabs(5, 80)
+    older_frees(build, 100, 16)
+    older_frees(build, 300, 16)
+    assert laid_out(build.write(tmp_path / "t.parquet")) == ["s" * 16, "f" * 16, "s" * 16, "f" * 16, "s" * 16]
+
+
+# ---- The class of an older object that kfree frees -------------------------------------------------------------------
+
+
+def classes_after(path: Path) -> dict[int, int]:
+    """Older objects of kmalloc that the replay frees, by the bytes that are asked for."""
+    with Workload(path, Options()) as workload:
+        header = np.frombuffer(workload.scratch.read_bytes(), scratch.SECTION, 7, 16)
+        older = next(one for one in header if one["name"] == b"older")
+        rows = np.fromfile(workload.scratch, scratch.OLDER, int(older["count"]), offset=int(older["offset"]))
+    freed = rows[~np.isin(rows["handle"], [scratch.NONE, scratch.VACATED])]
+    return {int(size): int(count) for size, count in zip(*np.unique(freed["size"], return_counts=True), strict=True)}
+
+
+def of_kmalloc(end: dict[int, int], step: int) -> handmade.Builder:
+    """100 objects of each of three classes at the start; `end`: active ones at the end. Frees in one page are `step` bytes apart."""
+
+    def info(active: dict[int, int]) -> dict[str, str]:
+        lines = (
+            f"kmalloc-{size} {count} 128 {size} {4096 // size} 1 : tunables 0 0 0 : slabdata 32 32 0\n" for size, count in active.items()
+        )
+        return {"slabinfo": "slabinfo - version: 2.1\n" + "".join(lines)}
+
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    build.snapshot("start", info({64: 100, 96: 100, 1024: 100}))
+    for number in range(10):
+        build.kfree(scratch.NONE, origin="older", address=BASE + (100 << 12) + step * number, size=0, allocated=0)
+        build.kfree(scratch.NONE, origin="older", address=BASE + ((200 + number) << 12), size=0, allocated=0)  # of any
+    build.snapshot("end", info(end))
+    return build
+
+
+def test_the_class_of_an_older_object_is_one_that_lost_some(tmp_path: Path) -> None:
+    path = of_kmalloc({64: 100, 96: 90, 1024: 90}, 192).write(tmp_path / "t.parquet")
+    assert classes_after(path) == {96: 10, 1024: 10}
+
+
+def test_objects_of_a_page_are_of_a_class_that_fits_all(tmp_path: Path) -> None:
+    path = of_kmalloc({64: 99, 96: 98, 1024: 90}, 64).write(tmp_path / "t.parquet")
+    assert classes_after(path) == {64: 10, 1024: 10}

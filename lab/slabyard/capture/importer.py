@@ -18,9 +18,12 @@ import datetime
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..base.errors import UserError
 from ..base.files import describe_os_error, read_text_if_there, whole_file
@@ -65,6 +68,7 @@ def import_recording(recording: Recording, output: Path) -> Metadata:
         page_size=os.sysconf("SC_PAGE_SIZE"),
         window=(recording.start.time, recording.end.time),
         cgroup=recording.plan.cgroup,
+        slab_frames=recording.slab_frames,
         snapshots=[recording.start.as_snapshot(), recording.end.as_snapshot()],
     )
     marks = ["--first-mark", recording.start.name, "--last-mark", recording.end.name]
@@ -127,9 +131,16 @@ def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]
     with contextlib.ExitStack() as stack:
         inputs = open_inputs(sources, about, stack)
         size = ["--page-size", str(about.page_size)] if about.page_size else []
-        command = [program(PROGRAM), *inputs.options, *marks, *size]
+        frames, passed = [], list(inputs.passed)
+        if about.slab_frames is not None:
+            file = stack.enter_context(tempfile.TemporaryFile())
+            file.write(about.slab_frames.astype(np.uint64).tobytes())
+            file.seek(0)
+            passed.append(file.fileno())
+            frames = ["--slab-frames", str(file.fileno())]
+        command = [program(PROGRAM), *inputs.options, *marks, *size, *frames]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = stack.enter_context(child(command, pass_fds=inputs.passed, env=environment, **streams))
+        process = stack.enter_context(child(command, pass_fds=passed, env=environment, **streams))
         inputs.close()
         assert process.stdout is not None
         enlarge_pipe(process.stdout.fileno())

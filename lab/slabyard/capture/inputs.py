@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..base.errors import MISSING, UserError
@@ -65,6 +66,7 @@ class About:
     capture: str = ""  # the name of the file that was imported
     window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
+    slab_frames: np.ndarray | None = None  # uint64[n], ascending: page frames that were slabs when it began; None: not known
 
     def describe(self, text: str) -> None:
         """Fills in what perf prints of a recording (`--header`), where it is not known already."""

@@ -6,6 +6,8 @@ thousands of files, more than a thousand pages of slabs. So
 - the attributes are read before tracing begins, twice: the first pass pays for the dentries and inodes, the second one reads;
 - the files of /proc are opened and read once before tracing begins. They stay open, each with its buffer, so that reading them
   again allocates nothing;
+- which page frames are slabs (/proc/kpageflags) is read just before tracing begins. With it the trace knows its older slabs, and where
+  the direct map begins, without a guess;
 - slabinfo and meminfo are read first and together. The kernel keeps a part of meminfo's sums per CPU, up to some dozens of pages each;
   reading vm.stat_refresh (root only) adds them up first.
 
@@ -21,12 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..trace import snapshots
 
 CLOCK = time.CLOCK_MONOTONIC
 FIRST = ("slabinfo", "meminfo")
 CACHES = Path("/sys/kernel/slab")
+FRAME_FLAGS = Path("/proc/kpageflags")
+MOST_FRAMES = 16 << 20  # 64 GiB; to be told of so many takes the kernel some seconds
 _BLOCK = 1 << 20
+_SLAB, _FLAGS_BYTES = 7, 8  # a bit of a frame's flags, and their size
 
 
 @dataclass
@@ -85,6 +92,23 @@ class Moments:
         except OSError:
             return None
         return b"".join(pieces)
+
+
+def slab_frames(path: Path = FRAME_FLAGS) -> np.ndarray | None:
+    """uint64[n]: the page frames that are slabs now, ascending; None where the kernel does not tell, or has too many frames."""
+    found: list[np.ndarray] = []
+    first = 0
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(_BLOCK):
+                flags = np.frombuffer(piece, np.uint64, len(piece) // _FLAGS_BYTES)
+                found.append(first + np.flatnonzero(flags >> np.uint64(_SLAB) & np.uint64(1)).astype(np.uint64))
+                first += len(flags)
+                if first > MOST_FRAMES:
+                    return None
+    except OSError:
+        return None
+    return np.concatenate(found) if found else None
 
 
 def attributes(folder: Path = CACHES) -> dict[str, dict[str, str]] | None:

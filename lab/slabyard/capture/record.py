@@ -2,14 +2,16 @@
 
 What is recorded is what the command does, so whatever the recorder needs for itself is there before or left out:
 
-    attributes of caches -> perf, disabled -> launcher, waiting -> enable -> snapshot "start" -> the command -> snapshot "end" -> disable
+    attributes of caches -> perf, disabled -> launcher, waiting -> which frames are slabs -> enable -> snapshot "start" -> the command
+    -> snapshot "end" -> disable
 
-perf maps its ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control
-descriptors (`--control fd:`, since Linux 5.10), and acknowledges each step. Both snapshots are taken while the events are on
-(moments.py says how), and each has its time of the trace's clock: the trace is what happened between the two, so that the pages of the
-first, with those taken and less those given back since, are the pages of the second. Objects of this process and of perf are not
-recorded: a filter in the kernel leaves them out. Pages are, all of them, as a slab that perf makes grow may hold the command's
-objects later. perf writes its file where a ring is half full; a short recording is written when all is over.
+Reading the attributes leaves objects that the kernel frees after a grace period, and the next steps give it the time. perf maps its
+ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control descriptors (`--control
+fd:`, since Linux 5.10), and acknowledges each step. Both snapshots are taken while the events are on (moments.py says how), and each
+has its time of the trace's clock: the trace is what happened between the two, so that the pages of the first, with those taken and less
+those given back since, are the pages of the second. Objects of this process and of perf are not recorded: a filter in the kernel leaves
+them out. Pages are, all of them, as a slab that perf makes grow may hold the command's objects later. perf writes its file where a ring
+is half full; a short recording is written when all is over.
 
 The command is started by a process of its own (launcher.py), which lives until the second snapshot is taken. So its exit status is
 known exactly, and neither its start by us nor its end is the recorder's.
@@ -34,6 +36,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..base import privileges, programs
 from ..base.errors import MISSING, UserError
@@ -79,6 +83,7 @@ class Recording:
     status: int  # 128 plus the signal, where one ended the command; 0 where there was none, or its time was over
     interrupted: bool  # by Ctrl-C or a signal to us
     started: float  # seconds since the epoch
+    slab_frames: np.ndarray | None = None  # uint64[n], that were slabs at the start; None: not known
     buffers: int = 0  # bytes of perf's buffers, in all
     written: int = 0  # bytes of its file
 
@@ -155,10 +160,11 @@ def record(plan: Plan, beside: Path) -> Iterator[Recording]:
     try:
         with contextlib.ExitStack() as stack:
             data = folder / "perf.data"
+            attributes = moments.attributes()
             reader = moments.Moments(stack)
             session = _start(perf, _event_words(plan, names, group), data, plan.buffers, stack)
             command = _Command(plan, group, stack) if plan.command else None
-            attributes = moments.attributes()
+            slab_frames = moments.slab_frames()
             reader.take("")  # pays for what this costs the first time after all the rest
             started = time.time()
             session.tell("enable")
@@ -168,7 +174,7 @@ def record(plan: Plan, beside: Path) -> Iterator[Recording]:
             session.tell("disable")
             session.stop()
             start.attributes, end.attributes = attributes, snapshots.take_slab_attributes(moments.CACHES)
-        yield Recording(data, plan, start, end, status, interrupted, started, session.buffers, session.written())
+        yield Recording(data, plan, start, end, status, interrupted, started, slab_frames, session.buffers, session.written())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -88,13 +88,14 @@ def sufficing(lost: int, kept: int, recording: Recording) -> str:
 def _check_sums(output: Path) -> None:
     """Says so where the trace's pages and the kernel's own count of them differ by more than the recorder should make."""
     from ..trace.file import Trace
-    from ..trace.info import slab_sums
+    from ..trace.info import largest_unseen, slab_sums
 
     with Trace(output) as trace:
         sums = slab_sums(trace)
     if sums and abs(sums["recorded_end_kib"] - sums["end_kib"]) > MOST_OFF * sums["end_kib"]:
         told = f"{sums['end_kib']:,} KiB of slabs at the end by meminfo, {sums['recorded_end_kib']:,} by the trace"
-        note(f"{told}; what perf's own file took is not in the trace; a recording of less time has less of that")
+        unseen = largest_unseen(sums["unseen_kib"])
+        note(f"{told}; {unseen or 'pages came or went without an event'}: of perf, or of a process whose events the kernel keeps back")
 
 
 def _show(seconds: float, written: int, buffers: int) -> None:

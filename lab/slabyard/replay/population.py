@@ -17,17 +17,18 @@ off their class.
 
 The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
 shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
-held; the rest is spread evenly between these groups. A group stays on one CPU, the next group takes the next.
+held, and with none where the trace saw the slab given back. The rest is in slabs of its own, evenly between these groups. A slab
+stays on one CPU, the next one takes the next.
 
-Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
-partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
-begins. So every allocator starts with the holes that this past leaves in it.
+Where the snapshot opens the trace, the free objects of the recorded kernel's slabs are there too: they fill up the groups to whole
+slabs, and the others are spread evenly in as many slabs as were partial (any, where that is not known). They are allocated with the
+others, and freed before the trace begins. So every allocator starts with the holes that this past leaves in it.
 Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
 A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
 
-kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
-proportion to their older objects.
+kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else one whose objects begin at such
+an address and of which slabinfo tells that many went.
 
 Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back
 first: as free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the
@@ -54,6 +55,7 @@ DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machin
 PLAIN_CLASS = re.compile(r"kmalloc-\d+k?$")
 SHEAF_HEADER, WORD = 32, 8  # bytes
 LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
+GOLDEN = 0.6180339887498949
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
 
@@ -74,7 +76,14 @@ class _CachePopulation:
 
 
 def older_objects(
-    translation: Translation, snapshot: Snapshot, opens: bool, unseen_pages: int, caches: list[Cache], cpus: int, layout_cpus: int
+    translation: Translation,
+    snapshot: Snapshot,
+    opens: bool,
+    unseen_pages: int,
+    caches: list[Cache],
+    cpus: int,
+    layout_cpus: int,
+    last: Snapshot | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
     held before the trace, used where slabinfo is missing or tells of no slabs.
@@ -88,7 +97,8 @@ def older_objects(
     if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
         return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
     kinds = _populations(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
-    owner = _owners(frees, kinds, translation.traffic.page_classes)
+    fewer = _fewer_by_class(lines, last, translation.traffic.end_classes) if opens and last else {}
+    owner = _owners(frees, kinds, translation.traffic.page_classes, fewer)
     handles = np.full(len(frees.event), NONE, np.uint32)
     parts: list[np.ndarray] = []
     next_handle, turn = translation.handles, 0
@@ -96,7 +106,7 @@ def older_objects(
         mine = np.flatnonzero(owner == number)
         mine = mine[np.argsort(frees.address[mine], kind="stable")]
         handles[mine] = np.arange(next_handle, next_handle + len(mine), dtype=np.uint32)
-        part, groups = _arranged(kind, frees.address[mine], handles[mine], turn, layout_cpus)
+        part, groups = _arranged(kind, frees.address[mine], handles[mine], translation.traffic.given_back, turn, layout_cpus)
         next_handle += len(mine)
         turn += groups
         parts.append(part)
@@ -245,8 +255,17 @@ def _leading_number(text: str) -> int | None:
     return int(word) if word.isdigit() else None
 
 
-def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """int64[frees]: which kind each older free frees one of; -1: none is known."""
+def _fewer_by_class(lines: list[SlabLine], last: Snapshot, traced: dict[int, int]) -> dict[int, int]:
+    """By class, how many older objects went between two snapshots: what slabinfo lost, and traced objects that live make up for."""
+    found: Counter[int] = Counter()
+    for sign, table in ((1, lines), (-1, snapshots.parse_slabinfo(last.files.get("slabinfo", "")))):
+        for line in table:
+            found[snapshots.class_of(line.name)] += sign * line.active_objects
+    return {size: count + traced.get(size, 0) for size, count in found.items() if size}
+
+
+def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray], fewer: dict[int, int]) -> np.ndarray:
+    """int64[frees]: which kind each older free frees one of; -1: none is known. `fewer`: objects that went, by class, where known."""
     owner = np.full(len(frees.event), -1, np.int64)
     of_kmalloc = frees.kind == KFREE
     for number, kind in enumerate(kinds):
@@ -266,8 +285,36 @@ def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.
         for one, numbers in classes.items():
             _deal(owner, where[size == one], numbers, kinds)
     left = where[owner[where] < 0]
-    _deal(owner, left, [number for numbers in classes.values() for number in numbers], kinds)
+    size = _classes_by_place(frees.address[left], {one: [kinds[number] for number in numbers] for one, numbers in classes.items()}, fewer)
+    for one, numbers in classes.items():
+        _deal(owner, left[size == one], numbers, kinds)
     return owner
+
+
+def _classes_by_place(addresses: np.ndarray, classes: dict[int, list[_CachePopulation]], fewer: dict[int, int]) -> np.ndarray:
+    """int64: of which class of kmalloc older objects are, by where in a slab they lie, a page's all of one; 0: of none.
+
+    An object lies where objects of its class begin. Of the classes that fit, one is likelier the more of its objects went (where that is
+    not known: the more it has), and the fewer places a page has for them.
+    """
+    out = np.zeros(len(addresses), np.int64)
+    if not len(addresses) or not classes:
+        return out
+    pages, page, counts = np.unique(addresses >> np.uint64(12), return_inverse=True, return_counts=True)
+    sizes = np.array(list(classes))
+    weights = np.full((len(pages), len(sizes)), -np.inf)
+    for column, (size, kinds) in enumerate(classes.items()):
+        misfits = np.bincount(page, addresses % np.uint64(kinds[0].slab_pages << 12) % np.uint64(size) != 0, len(pages))
+        went = fewer.get(size, sum(kind.count for kind in kinds))
+        weights[:, column] = np.where(misfits == 0, np.log(max(went, 0.5)) + counts * np.log(size), -np.inf)
+    known = np.isfinite(weights.max(axis=1))
+    shares = np.exp(weights[known] - weights[known].max(axis=1, keepdims=True))
+    edges = shares.cumsum(axis=1) / shares.sum(axis=1, keepdims=True)
+    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
+    points = (np.arange(1, len(edges) + 1) * GOLDEN) % 1.0
+    of_pages = np.zeros(len(pages), np.int64)
+    of_pages[known] = sizes[np.minimum((edges <= points[:, None]).sum(axis=1), len(sizes) - 1)]
+    return np.asarray(of_pages[page])
 
 
 def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_CachePopulation]) -> None:
@@ -277,38 +324,60 @@ def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[
     weights = np.array([kinds[number].count for number in numbers], float)
     weights = weights if weights.sum() else np.ones(len(numbers))
     edges = np.cumsum(weights) / weights.sum()
-    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
-    points = (np.arange(len(frees)) * 0.6180339887498949) % 1.0
+    points = (np.arange(len(frees)) * GOLDEN) % 1.0
     owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
 
 
-def _arranged(kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
-    """The older objects of one cache in the order of their allocation, and how many CPU turns they took."""
-    freed = len(handles)
-    total = max(kind.count, freed)
-    out = np.zeros(total, OLDER)
+def _arranged(
+    kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, given_back: np.ndarray, turn: int, cpus: int
+) -> tuple[np.ndarray, int]:
+    """The older objects of one cache in the order of their allocation, and how many CPU turns they took.
+
+    `addresses`, ascending, and `handles` are of those that the trace frees; `given_back` has the addresses of slabs that it saw go.
+    """
+    freed, total = len(handles), max(kind.count, len(handles))
     if not total:
-        return out, 0
-    out["handle"], out["size"], out["cache"], out["flags"] = NONE, kind.size, kind.cache, kind.flags
-    if freed:
-        slab_bytes = np.uint64(kind.slab_pages << 12)
-        _, starts, counts = np.unique(addresses // slab_bytes, return_index=True, return_counts=True)
-        stays = total - freed
-        wanted = np.maximum(0, kind.per_slab - counts)
-        beside = wanted if wanted.sum() <= stays else wanted * stays // max(1, int(wanted.sum()))
-        between = (stays - int(beside.sum())) * np.arange(1, len(starts) + 1) // len(starts)
-        between_before = np.concatenate(([0], between[:-1]))
-        # Objects that stay, before each group: those beside earlier groups and those spread between groups.
-        first = starts + np.concatenate(([0], np.cumsum(beside)[:-1])) + between_before
-        position = np.repeat(first - starts, counts) + np.arange(freed)
-        out["handle"][position] = handles
+        return np.zeros(0, OLDER), 0
+    slab_bytes = np.uint64(kind.slab_pages << 12)
+    slabs, counts = np.unique(addresses // slab_bytes, return_counts=True)
     vacated = max(0, kind.room - total)
+    gone = np.isin(slabs * slab_bytes, given_back)
+    stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, kind.per_slab - counts)))
+    holes = _dealt(vacated, np.maximum(0, kind.slab_objects - counts - stay))
+    left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
+    sizes, begins = _interleaved(counts + stay + holes, left + left_vacated, kind.slab_objects)
     whole = np.zeros(total + vacated, OLDER)
-    whole["handle"], whole["size"], whole["cache"], whole["flags"] = VACATED, kind.size, kind.cache, kind.flags
+    whole["handle"], whole["size"], whole["cache"], whole["flags"] = NONE, kind.size, kind.cache, kind.flags
+    of_groups, groups = begins[: len(slabs)], len(slabs)
+    whole["handle"][_runs(of_groups, counts)] = handles
+    whole["handle"][_runs(of_groups + counts + stay, holes)] = VACATED
+    others = _runs(begins[groups:], sizes[groups:])
+    whole["handle"][others[_holes(np.arange(len(others)) // kind.slab_objects, left_vacated, kind)]] = VACATED
     slab = np.arange(len(whole)) // kind.slab_objects
-    whole[np.delete(np.arange(len(whole)), _holes(slab, vacated, kind))] = out
     whole["cpu"] = (turn + slab) % cpus
     return whole, int(slab[-1]) + 1
+
+
+def _interleaved(groups: np.ndarray, rest: int, slab_objects: int) -> tuple[np.ndarray, np.ndarray]:
+    """The objects of each group and then of each slab that the `rest` fill, and where each begins when both kinds are evenly mixed."""
+    edges = np.minimum(np.arange(-(-rest // slab_objects) + 1) * slab_objects, rest)
+    sizes = np.concatenate([groups, np.diff(edges)]).astype(np.int64)
+    places = [(np.arange(count) + 0.5) / max(1, count) for count in (len(groups), len(edges) - 1)]
+    order = np.argsort(np.concatenate(places), kind="stable")
+    begins = np.zeros(len(sizes), np.int64)
+    begins[order] = np.cumsum(sizes[order]) - sizes[order]
+    return sizes, begins
+
+
+def _runs(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """int64: `counts` positions from each of `begins` on."""
+    return np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+
+
+def _dealt(have: int, wanted: np.ndarray) -> np.ndarray:
+    """int64: what each gets of what there is, in proportion to what it wants."""
+    total = int(wanted.sum())
+    return wanted if total <= have else wanted * have // total
 
 
 def _holes(slab: np.ndarray, vacated: int, kind: _CachePopulation) -> np.ndarray:

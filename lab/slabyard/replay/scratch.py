@@ -90,10 +90,12 @@ class Traffic:
     page_frees: np.ndarray  # int64: recorded frees of older pages, by index of the event
     live_caches: np.ndarray  # int64[caches]: traced objects live at the first snapshot
     live_classes: dict[int, int]  # the same of kmalloc, by bytes made of the request
+    end_classes: dict[int, int]  # the same of kmalloc at the end of the trace
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
     was_free: np.ndarray  # int64[caches]: objects that slabs older than the trace had free, as it proves
+    given_back: np.ndarray  # uint64: addresses of slabs older than the trace that it saw given back
 
 
 @dataclass
@@ -158,10 +160,12 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_)]]  # the columns of Frees, by row group
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
+    end_classes: dict[int, int] = {}
     asked_bytes: dict[int, list[int]] = {}
     pages = [np.empty((0, 2), np.uint64)]
     page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
+    given_back: list[np.ndarray] = [np.empty(0, np.uint64)]
     padded = _padded_classes(source.metadata)
     proofs = olderfree.Proofs(source.metadata)
     written = handles = snapshots = requests = 0
@@ -178,6 +182,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             time = batch["time"].to_numpy()
             fallbacks.append(time[numbers == trace.EXTFRAG])
             is_page = (kind == PAGE_ALLOC) | (kind == PAGE_FREE)
+            given_back.append(batch["address"].to_numpy()[(kind == PAGE_FREE) & (owner == trace.SLAB) & (origin == trace.OLDER)])
             held = (owner == trace.SLAB) | (owner == trace.LARGE)
             keep = (kind != LEFT_OUT) & ~(is_page & (held if environment else True))
             rows = np.flatnonzero(keep)
@@ -215,15 +220,18 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)])
             page_frees.append(written + np.flatnonzero(older & is_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
+            _count_classes(kind, older, column, np.ones(len(kind), bool), end_classes)
             pages.append(_page_classes(kind, column))
             needed = balance + np.cumsum(_page_balance(kind, older, is_page, column))
             peak, balance = max(peak, int(needed.max())), int(needed[-1])
             out.write(event.view(np.uint8).data)
             written += len(rows)
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
+    addresses = (np.concatenate(given_back) << np.uint64(PAGE_SHIFT)) + np.uint64(proofs.base or 0)
     traffic = Traffic(
-        Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes, means,
-        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(),
+        Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
+        end_classes, means,
+        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(), addresses,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -291,10 +299,7 @@ def _account(
         chosen = before & (kind == wanted) & ~older
         live += sign * np.bincount(np.minimum(column["cache"][chosen], len(live) - 1), minlength=len(live))
     made = column["allocated"]
-    for wanted, sign in ((KMALLOC, 1), (KFREE, -1)):
-        chosen = before & (kind == wanted) & ~older
-        for size, count in zip(*np.unique(made[chosen], return_counts=True), strict=True):
-            classes[int(size)] = classes.get(int(size), 0) + sign * int(count)
+    _count_classes(kind, older, column, before, classes)
     asked = kind == KMALLOC
     if asked.any():
         sizes, inverse = np.unique(made[asked], return_inverse=True)
@@ -303,6 +308,14 @@ def _account(
             sums = asked_bytes.setdefault(int(size), [0, 0])
             sums[0] += int(total)
             sums[1] += int(count)
+
+
+def _count_classes(kind: np.ndarray, older: np.ndarray, column: dict[str, np.ndarray], which: np.ndarray, classes: dict[int, int]) -> None:
+    """Adds a group's traced kmallocs that live, of the rows `which`, by class."""
+    for wanted, sign in ((KMALLOC, 1), (KFREE, -1)):
+        chosen = which & (kind == wanted) & ~older
+        for size, count in zip(*np.unique(column["allocated"][chosen], return_counts=True), strict=True):
+            classes[int(size)] = classes.get(int(size), 0) + sign * int(count)
 
 
 def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:

@@ -156,8 +156,9 @@ class Workload:
             older, handles = np.empty(0, scratch.OLDER), self.translation.handles
             of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
             if populate and snapshot:
+                last = self.metadata.snapshots[-1] if len(self.metadata.snapshots) > 1 else None
                 older, of_frees, handles = population.older_objects(
-                    self.translation, snapshot, opens, self._curve.before, caches, self.metadata.cpus, self.cpus
+                    self.translation, snapshot, opens, self._curve.before, caches, self.metadata.cpus, self.cpus, last
                 )
             scratch.patch_older(self.translation, of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))

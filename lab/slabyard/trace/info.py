@@ -12,6 +12,7 @@ from ..base.table import Cell, Table, counted
 from ..base.terminal import printable
 from .file import Trace, recorded_curve
 from .snapshots import parse_meminfo
+from .unseen import unseen_slabs
 
 _METADATA = (
     "source", "kernel", "arch", "command", "capture", "cgroup", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order",
@@ -42,9 +43,13 @@ def describe(path: Path) -> dict[str, Any]:
         }
 
 
-def slab_sums(trace: Trace) -> dict[str, int] | None:
+LITTLE_OFF = 0.001  # of the kernel's own count
+
+
+def slab_sums(trace: Trace) -> dict[str, Any] | None:
     """`Slab:` of meminfo at the first and at the last snapshot, in KiB, and what the trace has for the latter: the former with the pages
-    that were taken and less those given back. None where there are no two such snapshots, or no pages, or no row for the last one."""
+    that were taken and less those given back. Where that differs by more than LITTLE_OFF, `unseen_kib` has by cache what came without an
+    event (unseen.py). None where there are no two such snapshots, or no pages, or no row for the last one."""
     metadata = trace.metadata
     known = [parse_meminfo(one.files.get("meminfo", "")).get("Slab") for one in metadata.snapshots]
     if len(known) < 2 or known[0] is None or known[-1] is None or not metadata.has_pages:
@@ -52,7 +57,16 @@ def slab_sums(trace: Trace) -> dict[str, int] | None:
     held = recorded_curve(trace, with_older=True).snapshots.get(metadata.snapshots[-1].name)
     if held is None:
         return None
-    return {"start_kib": known[0], "end_kib": known[-1], "recorded_end_kib": held * metadata.page_size >> 10}
+    recorded = held * metadata.page_size >> 10
+    unseen = unseen_slabs(trace) if abs(recorded - known[-1]) > LITTLE_OFF * known[-1] else None
+    kib = {name: pages * metadata.page_size >> 10 for name, pages in (unseen or {}).items()}
+    return {"start_kib": known[0], "end_kib": known[-1], "recorded_end_kib": recorded, "unseen_kib": kib}
+
+
+def largest_unseen(unseen: dict[str, int]) -> str:
+    """The caches that most came of without an event, in words; "" where there are none."""
+    shown = ", ".join(f"{name} {kib:,}" for name, kib in list(unseen.items())[:SHOWN_UNSEEN])
+    return f"{sum(unseen.values()):,} KiB came without an event ({shown})" if unseen else ""
 
 
 def _without(one: Any, *names: str) -> dict[str, Any]:
@@ -75,14 +89,16 @@ _COUNTS = (
     ("late", "events too late for that"),
 )
 SHOWN_CACHES = 15
+SHOWN_UNSEEN = 3
 
 
-def _slab_sums(sums: dict[str, int] | None) -> str:
+def _slab_sums(sums: dict[str, Any] | None) -> str:
     if sums is None:
         return "not known"
     start, end, recorded = sums["start_kib"], sums["end_kib"], sums["recorded_end_kib"]
     off = f"{100 * (recorded - end) / end:+.2f}%" if end else "-"
-    return f"{start:,} KiB by meminfo at the start, {end:,} at the end; {recorded:,} by the trace ({off})"
+    unseen = largest_unseen(sums["unseen_kib"])
+    return f"{start:,} KiB by meminfo at the start, {end:,} at the end; {recorded:,} by the trace ({off}){unseen and '; ' + unseen}"
 
 
 def _completeness(about: dict[str, Any]) -> str:
