@@ -48,9 +48,10 @@
  * wait ends: the claimer holds only table.lock and shared locks, was outside before, and no thread inside a call waits for
  * either. sy__claim_enter_soon gives up after a while, and no claim waits for a fast call for ever: it leaves out that slot.
  * sy__slots_claim_try may come with any lock held, from deep in a call that ran out of memory. It claims nothing while threads
- * sleep since the last claim, only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If
- * all threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter
- * with each failed claim, and is of full length now and then.
+ * sleep since the last claim, only tries table.lock, looks at each victim for a moment, and leaves out those that do not come. It
+ * never yields: a victim that does not come at once is likely without a processor, and among thousands of threads a yield lasts
+ * until the others have had their turns, with nearly all slots claimed meanwhile. As all threads may be in calls, as when a
+ * program runs out of memory, each victim that does not come halves the moment that the next ones get.
  *
  * Signals. A signal's handler may hold its thread for long, as in programs that stop all their threads to collect garbage. With one
  * of our locks, or with a fork waiting for the end of its call, such a thread would stop others. So where there are other threads, a
@@ -67,7 +68,9 @@
  *
  * Without a slot. Threads for which no slot is free, and threads past their end (destructors of thread-specific data that run
  * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
- * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
+ * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well. Who
+ * finds all taken for some looks sleeps for one of them. Its end wakes a thread only if one sleeps there, and only one: were each
+ * end to wake whoever has not run yet since the last, nearly all calls would make a system call.
  *
  * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
  * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
