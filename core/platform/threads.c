@@ -103,7 +103,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
-#define PATIENCE 127u /* looks at a victim by a claim that must not wait: too few to give the processor away */
+#define PATIENCE 127u /* looks at a victim by a claim that must not wait, and at shared slots: too few to give the processor away */
 #define LOOKS_FOR_SLOT 512u /* at the table's lock */
 #define FOREVER (~0u)
 #define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
@@ -626,7 +626,7 @@ static SY__COLD void take_shared(struct sy__thread *self)
 	while (self->slot == NO_SLOT && !try_shared(self)) {
 		sleep_through_claim();
 		looks = sy__look_again(looks);
-		if (looks > LOOKS_FOR_SLOT)
+		if (looks >= PATIENCE)
 			sleep_for_shared(self);
 	}
 }
