@@ -6,17 +6,18 @@
  *   linux   Those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would waste
  *           most for the commonest requests. Each type of use has the whole set: normal, reclaimable, charged to a memory
  *           cgroup, DMA. Long-lived and reclaimable objects in one slab would pin it.
- *   fine    Steps of 16 bytes up to 256, then eight classes to each doubling up to 4 KiB. From 256 bytes on at most 1/9 of an object
- *           is unused, where powers of two leave up to half. Larger classes have few objects in a slab, and what is left at
- *           its end counts too. So up to 8 KiB the classes are what 64 KiB hold 15, 14 … 8 of; 15 of them also hold a page
- *           with a header of 272 bytes, a common request of databases. Up to 32 KiB they are what 128 KiB hold 15, 14 … 4
- *           of, for 8 KiB with a header likewise. One type serves all: a program's memory is all alike.
+ *   fine    8 bytes, steps of 16 up to 256, eight classes to each doubling up to 1 KiB, and more from there on: at most 1/9 of an
+ *           object is unused from 256 bytes on, 1/16 in most cases from 1 KiB on. What is left at a slab's end counts too, and is
+ *           most where a slab has few objects. So from 4 KiB on the classes are what 64 or 128 KiB hold 15, 14 ... of, from
+ *           8 KiB on what 256 KiB hold 30, 28 ... 8 of. 4,368 bytes hold a page with a header of 272 bytes, a common
+ *           request of databases. One type serves all: a program's memory is all alike.
  *
  * A class is aligned to the largest power of two that divides its size, to a page at most, and at least as sy_sizing.align says;
- * Linux's 96 and 192 to 8 bytes.
+ * Linux's 96 and 192 to 8 bytes. Up to a page, no class between two multiples of a power of two is passed by a request for one of
+ * them (sy__kmalloc_aligns).
  *
  * One look at a table finds the class of a size: up to 1 KiB in steps of 8 bytes, straight to the cache; above in steps of 16 bytes
- * up to 8 KiB, and of 128 from there on.
+ * up to 8 KiB, and of 256 from there on.
  *
  * A policy may leave out the smallest classes. Their requests then go to the first class that it has. SLAB starts at 32 bytes and
  * aligns every class of Linux's set to cache lines, so its objects of class 96 take 128 bytes; SLUB starts at 8.
@@ -30,11 +31,13 @@
 static const uint16_t linux_sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
 
 static const uint16_t fine_sizes[] = {
-	16,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,   192,   208,   224,   240,   256,
-	288,   320,   352,   384,   416,   448,   480,   512,   576,   640,   704,   768,   832,   896,   960,   1024,
-	1152,  1280,  1408,  1536,  1664,  1792,  1920,  2048,  2304,  2560,  2816,  3072,  3328,  3584,  3840,  4096,
-	4368,  4672,  4992,  5440,  5952,  6528,  7232,  8192,  8704,  9344,  9984,  10880, 11904, 13056, 14464, 16384,
-	18688, 21760, 26112, 32768,
+	8,     16,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,   192,   208,   224,   240,
+	256,   288,   320,   352,   384,   416,   448,   480,   512,   576,   640,   704,   768,   832,   896,   960,
+	1024,  1088,  1152,  1216,  1280,  1344,  1408,  1472,  1536,  1600,  1664,  1728,  1792,  1920,  2048,  2176,
+	2304,  2432,  2560,  2688,  2816,  2944,  3072,  3200,  3328,  3456,  3584,  3840,  4096,  4368,  4672,  4848,
+	5040,  5232,  5456,  5696,  5952,  6240,  6544,  6896,  7280,  7696,  8192,  8704,  9216,  9472,  9984,  10240,
+	10752, 11264, 11776, 12288, 13056, 13568, 14336, 15360, 16384, 17408, 18688, 19968, 21760, 23808, 26112, 28928,
+	32768,
 };
 
 struct set {
@@ -93,12 +96,15 @@ static enum sy__kmalloc_type type_of(unsigned flags)
 
 struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
-	unsigned class;
+	unsigned class = 0;
 
 	if (size > kmalloc->largest)
 		return NULL;
-	class = size <= SY__KMALLOC_SMALL ? kmalloc->small_class[(size + 7) / 8]
-	                                  : kmalloc->medium_class[sy__kmalloc_step(size)];
+	if (size > SY__KMALLOC_SMALL)
+		class = kmalloc->medium_class[sy__kmalloc_step(size)];
+	else
+		while (kmalloc->classes[class] != sy__kmalloc_small(kmalloc, size))
+			class++;
 	return kmalloc->classes[class + type_of(flags) * kmalloc->next_type];
 }
 
@@ -157,11 +163,14 @@ static void append_size(char **to, uint32_t size)
 static uint32_t class_align(const struct sy_heap *heap, const struct set *set, uint32_t size)
 {
 	uint32_t natural = size & (~size + 1), align = set->naturally_aligned || natural == size ? natural : LEAST_LINUX_ALIGN;
+	uint32_t least = heap->sizing.align;
 
 	/* A cache can ask for a page's alignment at most. Larger classes are aligned by where slabs start. */
 	if (align > SY_PAGE_SIZE)
 		align = SY_PAGE_SIZE;
-	return align > heap->sizing.align ? align : heap->sizing.align;
+	while (heap->sizing.small_less && least > size)
+		least /= 2;
+	return align > least ? align : least;
 }
 
 static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, uint32_t size, unsigned cache_flags)
@@ -212,7 +221,6 @@ static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 	kmalloc->next_type = set->types > 1 ? set->count : 0;
 	for (size_t size = 0; size <= SY__KMALLOC_SMALL; size += 8) {
 		class += set->sizes[class] < size;
-		kmalloc->small_class[size / 8] = (uint8_t)class;
 		kmalloc->small[size / 8] = kmalloc->classes[class];
 	}
 	for (size_t below = SY__KMALLOC_SMALL; below < SY__KMALLOC_LARGEST; below += step_after(below)) {

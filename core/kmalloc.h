@@ -5,12 +5,12 @@
 #include "backend/large.h"
 #include "types.h"
 
-#define SY__KMALLOC_MOST_CLASSES 68 /* of all types */
+#define SY__KMALLOC_MOST_CLASSES 97 /* of all types */
 #define SY__KMALLOC_SMALL 1024u    /* bytes; up to here one look at a table finds the cache */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
-#define SY__KMALLOC_STEP 16u       /* classes up to SY__KMALLOC_MIDDLE are multiples of this, or smaller */
+#define SY__KMALLOC_STEP 16u       /* classes from SY__KMALLOC_SMALL to SY__KMALLOC_MIDDLE are multiples of this */
 #define SY__KMALLOC_MIDDLE 8192u   /* bytes */
-#define SY__KMALLOC_WIDE_STEP 128u  /* and those above of this */
+#define SY__KMALLOC_WIDE_STEP 256u /* and those above of this */
 
 /* Types of use, each with classes of its own. Linux: enum kmalloc_cache_type. */
 enum sy__kmalloc_type {
@@ -21,7 +21,7 @@ enum sy__kmalloc_type {
 	SY__KMALLOC_TYPES
 };
 
-#define SY__KMALLOC_WIDE_FIRST (SY__KMALLOC_MIDDLE / SY__KMALLOC_STEP) /* number of the first wide step */
+#define SY__KMALLOC_WIDE_FIRST ((SY__KMALLOC_MIDDLE - SY__KMALLOC_SMALL) / SY__KMALLOC_STEP) /* number of the first wide step */
 #define SY__KMALLOC_STEPS (SY__KMALLOC_WIDE_FIRST + (SY__KMALLOC_LARGEST - SY__KMALLOC_MIDDLE) / SY__KMALLOC_WIDE_STEP)
 
 /* The step of a size above SY__KMALLOC_SMALL, up to SY__KMALLOC_LARGEST. */
@@ -30,14 +30,13 @@ static inline unsigned sy__kmalloc_step(size_t size)
 	unsigned last = (unsigned)size - 1; /* byte */
 
 	return last < SY__KMALLOC_MIDDLE
-	               ? last / SY__KMALLOC_STEP
+	               ? last / SY__KMALLOC_STEP - SY__KMALLOC_SMALL / SY__KMALLOC_STEP
 	               : last / SY__KMALLOC_WIDE_STEP + SY__KMALLOC_WIDE_FIRST - SY__KMALLOC_MIDDLE / SY__KMALLOC_WIDE_STEP;
 }
 
 struct sy__kmalloc {
 	struct sy_cache *small[SY__KMALLOC_SMALL / 8 + 1]; /* of type normal, by ceil(size / 8): the fast path */
 	struct sy_cache *classes[SY__KMALLOC_MOST_CLASSES]; /* of type 0, then of type 1, … */
-	uint8_t small_class[SY__KMALLOC_SMALL / 8 + 1];                     /* by ceil(size / 8) */
 	uint8_t medium_class[SY__KMALLOC_STEPS]; /* by step; the number of classes stands for none */
 	uint32_t largest; /* bytes; larger requests go straight to pages */
 	uint32_t next_type; /* classes from one type to the next; 0: all types have the same */

@@ -11,9 +11,9 @@
  *
  * Time. The library runs no thread in the background. So slow calls do what is due by time: ends of grace periods, visits of
  * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter: what threads keep that
- * have nothing to do serves others then. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
- * seldom make slow calls counts fast ones as well, and makes one slow when a look is due (sy__tick_is_due). Visits go
- * over all slots and claim them first; SLACK bounds how often.
+ * have nothing to do serves others then. Where growth meets another claim, the next look tries again. Each SY__TICK_CALLS-th slow
+ * call of a thread looks at the clock. A policy whose threads seldom make slow calls counts fast ones as well, and makes one slow
+ * when a look is due (sy__tick_is_due). Visits go over all slots and claim them first; SLACK bounds how often.
  *
  * Heaps of threads are on a list, because a thread that ends gives up its state in each of them. Only claims come before the
  * list's lock in the lock order. It is taken inside calls only, so nobody holds it while a thread forks.
@@ -70,14 +70,19 @@ static bool has_grown(struct sy_heap *heap)
 static void scavenge_in_time(struct sy_heap *heap, uint64_t now)
 {
 	sy__giver giver = heap->policy->scavenge ? heap->policy->scavenge : heap->policy->reap;
+	size_t before = __atomic_load_n(&heap->scavenged_pages, __ATOMIC_RELAXED);
+	bool due = is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD), claimed;
 
-	if (is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD))
+	if (due)
 		sy__signals_learn();
 	else if (!has_grown(heap))
 		return;
-	if (giver)
+	claimed = sy__slots_claim_try();
+	if (giver && (claimed || due))
 		sy__heap_give(heap, giver);
-	__atomic_store_n(&heap->scavenged_pages, sy__pages_backed(heap->pages), __ATOMIC_RELAXED);
+	if (claimed)
+		sy__slots_release();
+	__atomic_store_n(&heap->scavenged_pages, claimed ? sy__pages_backed(heap->pages) : before, __ATOMIC_RELAXED);
 }
 
 /* Does not ask run_cache_filled, which may miss runs (backend/run_cache.c). */

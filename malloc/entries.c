@@ -16,9 +16,9 @@
  * Everything else in the family is made of these two: the other functions' costs are in the memory that they touch. Only the size
  * of an object is found without a call, by realloc and malloc_usable_size, as free finds its slab.
  *
- * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
- * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
- * and returns NULL; free leaves errno alone.
+ * Promises, as glibc's: objects are aligned to 16 bytes, but those of up to 8 bytes, which hold nothing that needs more, to 8;
+ * a request of 0 bytes gets an object of its own; without memory the result is NULL and errno ENOMEM, also for sizes above
+ * PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees, and returns NULL; free leaves errno alone.
  *
  * realloc leaves an object where it is if its room is enough and not far too much: at most twice the request, or, from a page on,
  * at most a third above it. It also does so where there is no memory for a smaller object. An object that grows beyond the
@@ -364,7 +364,7 @@ void *sy__allocate_aligned(size_t align, size_t size)
 	void *object = NULL;
 
 	if (align <= ALIGNMENT)
-		return sy__allocate(size);
+		return sy__allocate(size > align ? size : align);
 	if (size > PTRDIFF_MAX)
 		return no_memory();
 	if (!start())

@@ -4,7 +4,7 @@
 
 #include "core/types.h"
 
-#define ALIGNMENT 16u /* of every object: what any type needs, and what compilers count on */
+#define ALIGNMENT 16u /* of objects that are as large: what any type needs, and what compilers count on */
 
 /* ---- process.c: the heap behind malloc -------------------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static struct sy_heap *make(void)
 	struct sy_heap_options options = {
 		.reserve = reserve(sy__setting_bytes("SLABYARD_RESERVE")),
 		.limit = limit,
-		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
+		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .small_less = true, .exact_runs = true },
 	};
 	struct sy_heap_config parsed;
 	const char *refusal;

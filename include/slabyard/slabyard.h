@@ -311,13 +311,15 @@ struct sy_debug_config {
 
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
-/* The size classes of kmalloc: Linux's, or four to a doubling (sy_usable_size tells). Policies with sizes of their own take no notice. */
+/* The size classes of kmalloc: Linux's, or eight to fourteen to a doubling (sy_usable_size tells). Policies with sizes of their own
+ * take no notice. */
 enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 
 /* How kmalloc rounds requests. All zero: as Linux does. */
 struct sy_sizing {
 	enum sy_classes classes;
 	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
+	bool small_less; /* except objects smaller than that: they have the largest power of two that they have room for, as C asks */
 	bool exact_runs; /* large allocations take only the pages that they need, if the whole block has more than 64 KiB */
 	size_t most;     /* larger requests are refused; 0: the largest block's bytes. In calls with slots it holds only for requests that
 	                  * go straight to pages */

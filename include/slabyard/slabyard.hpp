@@ -169,7 +169,7 @@ private:
 		void *object;
 
 		if (align <= align_ && bytes <= most_) {
-			object = sy_malloc(heap_, bytes, 0);
+			object = sy_malloc(heap_, bytes > align ? bytes : align, 0); /* sizing.small_less */
 			if (!object)
 				detail::raise(std::bad_alloc());
 			return object;

@@ -37,6 +37,12 @@ static inline bool is_zero(const void *object, size_t bytes)
 	return true;
 }
 
+/* Alignment that malloc promises: 16, or 8 where an object has no room for more. */
+static inline size_t promised(size_t size)
+{
+	return size > 8 ? 16 : 8;
+}
+
 static inline bool is_aligned(const void *object, size_t align)
 {
 	return !((uintptr_t)object & (align - 1));

@@ -74,31 +74,31 @@ static void check_headers(struct sy_heap *heap)
 /* One of how many parts of an object of more than 256 bytes may be unused. */
 static size_t parts_unused_one(size_t size)
 {
-	if (size <= 4096)
+	if (size <= 1024)
 		return 9;
-	return size <= 16384 ? 8 : 4;
+	return size <= 16384 ? 13 : 8;
 }
 
 static void test_fine(const char *policy)
 {
 	struct sy_heap *heap = open_heap(policy, SY_CLASSES_FINE);
-	size_t classes[80], last = 0;
+	size_t classes[SY__KMALLOC_MOST_CLASSES], last = 0;
 	unsigned count;
 
 	if (!heap)
 		return;
-	count = classes_of(heap, LARGEST_FINE, classes, 80);
+	count = classes_of(heap, LARGEST_FINE, classes, SY__KMALLOC_MOST_CLASSES);
 	CHECK_EQUAL(classes[count - 1], LARGEST_FINE);
 	CHECK(count <= SY__KMALLOC_MOST_CLASSES);
 	for (unsigned i = 0; i < count; last = classes[i++]) {
 		size_t unused = classes[i] - last - 1; /* at most */
 
-		CHECK(classes[i] % 16 == 0);
+		CHECK(classes[i] % 16 == 0 || classes[i] == 8);
 		CHECK(classes[i] <= 256 ? unused < (i ? 16 : 32) : unused * parts_unused_one(classes[i]) <= classes[i]);
 		if (classes[i] > 4096 && classes[i] <= 8192)
-			CHECK(left_over(65536, classes[i]) <= 65536 / 64);
+			CHECK(left_over(131072, classes[i]) <= 131072 / 64);
 		if (classes[i] > 8192)
-			CHECK(left_over(131072, classes[i]) <= 131072 / 64 && classes[i] % 128 == 0);
+			CHECK(left_over(262144, classes[i]) <= 262144 / 32 && classes[i] % 256 == 0);
 	}
 	check_headers(heap);
 	sy_heap_close(heap);

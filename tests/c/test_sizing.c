@@ -19,9 +19,9 @@
 static const char *const more_specs[] = { "svr4:pool_order=0", "svr4:pool_order=5", "sunos4:chunk_order=0", "sunos4:fit=better",
 	                                  "sunos4:keep=on", "bonwick:percpu=8", "bonwick:magazine=on", "slob:fit=best", "slub:classes=fine" };
 
-static struct sy_heap *open_aligned(const char *spec, uint32_t align)
+static struct sy_heap *open_aligned(const char *spec, struct sy_sizing sizing)
 {
-	const struct sy_heap_options options = { .reserve = (size_t)16 << 20, .sizing = { .align = align } };
+	const struct sy_heap_options options = { .reserve = (size_t)16 << 20, .sizing = sizing };
 	const char *error = "";
 	struct sy_heap *heap = sy_heap_open(spec, &options, &error);
 
@@ -29,17 +29,19 @@ static struct sy_heap *open_aligned(const char *spec, uint32_t align)
 	return heap;
 }
 
-static size_t should_be_aligned_to(size_t size, uint32_t align)
+static size_t should_be_aligned_to(size_t size, struct sy_sizing sizing)
 {
-	size_t own = size && !(size & (size - 1)) ? size : 1, least = align > 8 ? align : 8;
+	size_t own = size && !(size & (size - 1)) ? size : 1, least = sizing.align > 8 ? sizing.align : 8;
 
+	while (sizing.small_less && least > 8 && least > size)
+		least /= 2;
 	if (own > SY_PAGE_SIZE)
 		own = SY_PAGE_SIZE;
 	return own > least ? own : least;
 }
 
 /* How many objects of those that were allocated are not aligned as they should be, or too small. */
-static unsigned fill(struct sy_heap *heap, uint32_t align, void **objects, unsigned *count)
+static unsigned fill(struct sy_heap *heap, struct sy_sizing sizing, void **objects, unsigned *count)
 {
 	unsigned wrong = 0;
 
@@ -50,7 +52,7 @@ static unsigned fill(struct sy_heap *heap, uint32_t align, void **objects, unsig
 			CHECK(object);
 			if (!object)
 				return wrong + 1;
-			wrong += (uintptr_t)object % should_be_aligned_to(size, align) != 0 || sy_usable_size(heap, object) < size;
+			wrong += (uintptr_t)object % should_be_aligned_to(size, sizing) != 0 || sy_usable_size(heap, object) < size;
 			memset(object, 0x5a, size);
 			objects[(*count)++] = object;
 		}
@@ -68,17 +70,17 @@ static uint64_t large_pages_after_trim(struct sy_heap *heap)
 	return counts.zones[0].used[SY_USE_LARGE];
 }
 
-static void fill_and_free(const char *spec, uint32_t align)
+static void fill_and_free(const char *spec, struct sy_sizing sizing)
 {
 	static void *objects[MOST_OBJECTS];
-	struct sy_heap *heap = open_aligned(spec, align);
+	struct sy_heap *heap = open_aligned(spec, sizing);
 	unsigned count = 0, wrong;
 
 	if (!heap)
 		return;
-	wrong = fill(heap, align, objects, &count);
+	wrong = fill(heap, sizing, objects, &count);
 	if (wrong)
-		fprintf(stderr, "%s with an alignment of %u: %u of %u objects\n", spec, align, wrong, count);
+		fprintf(stderr, "%s with an alignment of %u: %u of %u objects\n", spec, sizing.align, wrong, count);
 	CHECK_EQUAL(wrong, 0);
 	CHECK_FINE(sy_heap_check(heap));
 	for (unsigned i = 0; i < count; i++)
@@ -90,9 +92,11 @@ static void fill_and_free(const char *spec, uint32_t align)
 
 static void all_alignments(const char *spec)
 {
-	fill_and_free(spec, 0);
+	fill_and_free(spec, (struct sy_sizing){ .align = 0 });
 	for (uint32_t align = 1; align <= SY_PAGE_SIZE; align *= 2)
-		fill_and_free(spec, align);
+		fill_and_free(spec, (struct sy_sizing){ .align = align });
+	for (uint32_t align = 1; align <= SY_PAGE_SIZE; align *= 16)
+		fill_and_free(spec, (struct sy_sizing){ .align = align, .small_less = true, .classes = SY_CLASSES_FINE });
 }
 
 static void serve_up_to(const char *policy, size_t most)

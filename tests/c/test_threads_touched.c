@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEAP_KIB 84
+#define HEAP_KIB 104
 #define THREAD_KIB 48 /* of which most is the C library's, for its stack */
 #define THREADS 16
 

@@ -27,7 +27,7 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste"):
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -129,6 +129,13 @@ def test_sizes_that_change(built: Path) -> None:
     """What small objects have left, and what mappings have, are not both kept. 60 MiB are live; classes and the program take some."""
     done = _run([str(built / "sizes")], str(run.library()), "yard")
     assert 60 < int(done.stdout) < 100
+
+
+@pytest.mark.parametrize("size", [8, 16, 1024, 1025, 2100, 5000, 9000, 12000, 16400, 19000])
+def test_objects_of_one_size_waste_little(built: Path, size: int) -> None:
+    """Descriptors of pages, what a size class is larger, and what is left at a slab's end: together at most a tenth."""
+    done = _run([str(built / "waste"), str(size)], str(run.library()), "yard", SLABYARD_HUGE_PAGES="off")
+    assert 1 < float(done.stdout) < (1.03 if size < 1024 else 1.10)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

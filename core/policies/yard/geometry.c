@@ -11,7 +11,7 @@
  * How many objects are wanted. In replays and kernels, where a page is memory from the start, 4 * (fls(CPUs) + 1), as in SLUB.
  * With threads, whose slabs cost no memory before they are carved (owned.c), FIRST_SLAB bytes and FIRST_OBJECTS; of a cache that
  * has several slabs of the order below LARGE_SLAB and LARGE_OBJECTS: of slabs with two or three objects nearly every call makes
- * or ends one.
+ * or ends one. Objects of more than LARGE_OBJECT bytes want LARGEST_SLAB: what is left at a smaller slab's end is much of it.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -22,9 +22,11 @@
 
 #define WORD sizeof(void *)
 #define MOST_ORDER 3u         /* of slabs, as long as an object fits */
-#define MOST_ORDER_THREADS 5u /* the same with threads */
+#define MOST_ORDER_THREADS 6u /* the same with threads */
 #define FIRST_SLAB ((size_t)16 << 10)
 #define LARGE_SLAB ((size_t)32 << 10)
+#define LARGE_OBJECT ((size_t)8 << 10)
+#define LARGEST_SLAB ((size_t)256 << 10)
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
 #define LEAST_WASTE 16u
@@ -106,7 +108,8 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 	lay_out_object(yard);
 	if (cache->size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
+	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, cache->size > LARGE_OBJECT ? LARGEST_SLAB : LARGE_SLAB,
+	                     LARGE_OBJECTS);
 	yard->base.order = (uint8_t)order;
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
 	yard->first_order = (uint8_t)within(0, order, yard->base.order);

@@ -210,19 +210,14 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	return pages;
 }
 
-/* The active slab, if nothing of it is in use, and the slot has been idle since it was last scavenged, as far as its freelist tells. An
- * idle slot's is looked through once. */
+/* The active slab, if nothing of it is in use. It is looked through once, until its freelist changes. */
 static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
-	uint32_t first = (uint32_t)(uintptr_t)own->freelist, free;
+	uint32_t first = (uint32_t)(uintptr_t)own->freelist | 1, free; /* never that of a slot which nobody looked at */
 
-	if (!own->slab || own->seen == (first | 1))
+	if (!own->slab || own->seen == first)
 		return 0;
-	if (own->seen != first) {
-		own->seen = first;
-		return 0;
-	}
-	own->seen |= 1;
+	own->seen = first;
 	free = own->uncarved + sy__yard_slab(own->slab)->local_objects;
 	for (void *at = own->freelist; at && free < sy__node_objects(own->slab); at = sy__node_next(&cache->base, at))
 		free++;
