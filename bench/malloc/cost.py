@@ -32,12 +32,12 @@ KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
 INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc"), "malloc": (MALLOC, "malloc")}
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
 PARTS = {
-    "interface": r"library/|malloc/|core/kmalloc|core/this_slot\.\S+ sy__this_slot_(?!leave)",
+    "interface": r"library/|include/|malloc/|core/kmalloc|core/this_slot\.\S+ sy__this_slot_(?!leave)",
     "call": r"\S+ sy__call_|core/platform/threads|core/this_slot",
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
-    "policy": r"core/policies/|core/list|core/geometry",
-    "pages": r"core/pages/|core/backend/run_cache",
+    "policy": r"core/policies/|core/debug/|core/(?!ticks)\w+\.[ch]",
+    "pages": r"core/pages/|core/backend/(?!metadata)",
     "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
     "system": r"core/platform/|core/ticks|elsewhere",
 }

@@ -148,7 +148,12 @@ def test_a_folder_that_cannot_be_is_one_line() -> None:
 
 
 def test_costs_are_told_apart_by_files_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each path in a pattern is there, and each source has its part."""
     monkeypatch.syspath_prepend(str(BENCH))
     parts: dict[str, str] = importlib.import_module("cost").PARTS
+    root = BENCH.parents[1]
     for path in re.findall(r"(?:core|library|malloc)/[\w/]*", " ".join(parts.values())):
-        assert list(BENCH.parents[1].glob(f"{path}*")), path
+        assert list(root.glob(f"{path}*")), path
+    for folder in ("core", "library", "malloc", "include"):
+        for source in (root / folder).rglob("*.[ch]"):
+            assert any(re.match(part, f"{source.relative_to(root)} function") for part in parts.values()), source

@@ -138,7 +138,7 @@ def _holders(found: Difference, every: bool) -> list[Table]:
             left += 1
             continue
         changed = [one for one in all_ if one.change and (every or abs(one.change) >= LEAST_SHARE * abs(all_[0].change))]
-        title = f"{what.capitalize()}s by change" + (f": {workload}, {run}, at the end" if run else "")
+        title = f"{what.capitalize()}s by change" + (f": {workload}, {run}, at the end" if run else ", at the end" if found.growth else "")
         out.append(_table(title, what, changed, all_, most, found))
     if left and out:
         out[-1].notes.append(f"{left} more run{'s' if left > 1 else ''} with caches that changed; --all shows them.")
