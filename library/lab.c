@@ -1,9 +1,4 @@
-/*
- * The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need.
- *
- * It is a library of its own, for the programs of this repository (CMakeLists.txt). So none of it is in anybody's malloc or in the
- * shared library.
- */
+/* The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need. */
 #include "lab.h"
 
 #include "core/deferred.h"
@@ -11,8 +6,6 @@
 #include "core/this_slot.h"
 #include "core/list.h"
 #include "core/page_interface.h"
-
-/* ---- Looking -------------------------------------------------------------------------------------------------- */
 
 const struct sy_heap_counters *sy_lab_counters(const struct sy_heap *heap)
 {
@@ -132,21 +125,28 @@ void sy_lab_ask(struct sy_heap *heap)
 
 /* ---- Pages ---------------------------------------------------------------------------------------------------- */
 
-static void commit_within(const void *start, size_t bytes, const void *reserved, size_t reserved_bytes)
+void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 {
-	if ((uintptr_t)start - (uintptr_t)reserved < reserved_bytes)
+	uintptr_t of_table = (uintptr_t)start - (uintptr_t)pages->base.table, of_memory = (uintptr_t)start - (uintptr_t)pages->base.memory;
+
+	if (of_table / sizeof(struct sy_page) < pages->base.page_count || of_memory >> SY_PAGE_SHIFT < pages->base.page_count)
 		sy__source_commit((void *)(uintptr_t)start, bytes);
 }
 
-void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
+void sy_lab_spans(const struct sy_pages *pages, struct sy_lab_span *table, struct sy_lab_span *rest)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)pages;
-
-	commit_within(start, bytes, base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
-	commit_within(start, bytes, base->table, (size_t)base->page_count * sizeof(struct sy_page));
+	*table = (struct sy_lab_span){ pages->base.table, (size_t)pages->base.page_count * sizeof(struct sy_page), sizeof(struct sy_page) };
+	*rest = (struct sy_lab_span){ (void *)(uintptr_t)pages, pages->self_bytes, 1 };
 }
 
-/* The core does not know this structure, but has one of the same form. */
+void sy_lab_rewind(struct sy_page *page, const struct sy_page *saved)
+{
+	uint8_t written = page->flags & SY__PAGE_BACKED;
+
+	*page = *saved;
+	page->flags |= written;
+}
+
 _Static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
 
 void sy_lab_set_placer(struct sy_pages *pages, const struct sy_lab_placer *placer)

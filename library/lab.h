@@ -5,7 +5,7 @@
  * memory as a page allocator under pressure does, and chooses the pages of each request. And it looks closely: at the heap's
  * counters after each step, at the caches in their order, at the node of an object. All types stay opaque.
  *
- * It is not installed and not in the shared library, so it may change with any commit. All of it is for heaps whose calls have
+ * It is a library of its own, not installed and in no other one, so it may change with any commit. All of it is for heaps whose calls have
  * slots, driven by one thread. Where nothing else is said a call is a few loads.
  */
 #ifndef SY_LAB_H
@@ -72,6 +72,17 @@ void sy_lab_ask(struct sy_heap *);
 /* Commits memory in advance, if it starts in the page allocator's reservation for pages or for their descriptors. If the system
  * refuses, the request that needs the memory will fail. */
 void sy_lab_commit(struct sy_pages *, const void *start, size_t bytes);
+
+/* Where a page allocator keeps what it knows, heaps that it knows included: the table of its pages, and the rest. */
+struct sy_lab_span {
+	void *start;
+	size_t bytes, each; /* each: of what stands for a page; 1 in the rest */
+};
+void sy_lab_spans(const struct sy_pages *, struct sy_lab_span *table, struct sy_lab_span *rest);
+
+/* Sets what the table has of a page back to what it had when it was saved. But the page's memory keeps what was written to it, and the
+ * table goes on saying so. */
+void sy_lab_rewind(struct sy_page *, const struct sy_page *saved);
 
 /* Chooses the pages that heaps' requests get, by sy_lab_take_at or sy_lab_take_any. NULL: the request fails. */
 struct sy_lab_placer {

@@ -109,6 +109,11 @@ static struct step tick_step(uint64_t time)
 		              .kind = STEP_TICK };
 }
 
+static bool is_object(unsigned kind)
+{
+	return kind <= EVENT_CACHE_FREE;
+}
+
 static struct step event_step(const struct scratch_event *event, unsigned slots)
 {
 	struct step step = { .handle = event->handle, .size = event->size, .flags = (uint16_t)event->flags,
@@ -117,6 +122,8 @@ static struct step event_step(const struct scratch_event *event, unsigned slots)
 
 	if (event->kind == EVENT_PAGE_ALLOC)
 		step.flags = page_flags(event);
+	if (is_object(event->kind))
+		step.order = !!(event->flags & EVENT_IMPLIED);
 	if (event->kind == EVENT_OLDER_PAGE_FREE)
 		step.size = event->handle; /* a page frame number */
 	if (event->kind > EVENT_PAGE_FREE) /* no object or page of the trace */
@@ -136,6 +143,52 @@ static uint64_t count_ticks(const struct scratch *scratch)
 		last = now;
 	}
 	return ticks;
+}
+
+static uint16_t cache_of(const struct step *step)
+{
+	return step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE;
+}
+
+/* Tells each free how much was asked for, and in the end which objects are left. sizes: by handle. */
+static void follow_objects(struct driver *driver, uint32_t *sizes)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	for (uint64_t i = 0; i < scratch->run->handles; i++)
+		driver->kept[i] = NOT_KEPT;
+	for (uint64_t i = 0; i < scratch->older_count; i++) {
+		const struct scratch_older *older = &scratch->older[i];
+
+		if (older->handle != NO_HANDLE && older->handle != VACATED) {
+			sizes[older->handle] = older->size;
+			driver->kept[older->handle] = older->cache;
+		}
+	}
+	for (struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
+		if (step_allocates(step)) {
+			sizes[step->handle] = step->size;
+			driver->kept[step->handle] = cache_of(step);
+		} else if (step_frees(step)) {
+			step->size = sizes[step->handle];
+			driver->kept[step->handle] = NOT_KEPT;
+		}
+	}
+}
+
+static bool follow(struct driver *driver, struct fault *fault)
+{
+	size_t handles = driver->scratch->run->handles;
+	uint32_t *sizes = calloc(handles + 1, sizeof *sizes);
+
+	driver->kept = calloc(handles + 1, sizeof *driver->kept);
+	if (!sizes || !driver->kept) {
+		free(sizes);
+		return refuse(fault, "no memory for %zu handles", handles);
+	}
+	follow_objects(driver, sizes);
+	free(sizes);
+	return true;
 }
 
 static bool make_steps(struct driver *driver, struct fault *fault)
@@ -307,7 +360,7 @@ static bool create_tables(struct driver *driver, struct fault *fault)
 	driver->older = calloc((size_t)scratch->older_count + 1, sizeof(void *));
 	if (!driver->live || !driver->older)
 		return refuse(fault, "no memory for %u handles", scratch->run->handles);
-	return make_steps(driver, fault);
+	return make_steps(driver, fault) && follow(driver, fault);
 }
 
 /* Our own tables are written to first, or their pages would come while the malloc's are counted. */
@@ -324,7 +377,6 @@ bool driver_prepare(struct driver *driver, const struct scratch *scratch, bool p
 	*driver = (struct driver){ .scratch = scratch, .span_ns = scratch->run->span_ns, .ask_ns = options->ask_ns };
 	if (scratch->event_count && scratch->events[scratch->event_count - 1].time_ns > driver->span_ns)
 		driver->span_ns = scratch->events[scratch->event_count - 1].time_ns;
-	trace_time = 0;
 	sy_platform_set_clock(trace_clock);
 	if (create_tables(driver, fault) && (!pages || create_pages(driver, options, fault)))
 		return true;
@@ -343,10 +395,15 @@ static bool open_malloc(struct driver *driver, struct fault *fault)
 bool driver_open(struct driver *driver, const struct spec *spec, const struct driver_options *options, struct fault *fault)
 {
 	driver->spec = spec;
-	if (spec->policy ? create_heap(driver, options, fault) && create_caches(driver, fault) : open_malloc(driver, fault))
-		return true;
-	driver_destroy(driver);
-	return false;
+	driver->next_ask = trace_time = 0;
+	return spec->policy ? create_heap(driver, options, fault) && create_caches(driver, fault) : open_malloc(driver, fault);
+}
+
+void driver_forget(struct driver *driver)
+{
+	free(driver->caches);
+	driver->caches = NULL;
+	driver->heap = NULL;
 }
 
 static struct step older_step(const struct scratch *scratch, const struct scratch_older *older, bool frees)
@@ -434,5 +491,6 @@ void driver_destroy(struct driver *driver)
 	free(driver->live);
 	free(driver->older);
 	free(driver->steps);
+	free(driver->kept);
 	*driver = (struct driver){ 0 };
 }

@@ -10,14 +10,16 @@
  * loop reads half of what the trace has. */
 struct step {
 	uint32_t handle;
-	uint32_t size;  /* bytes; of a tick: the low 32 bits of its time */
+	uint32_t size;  /* bytes, of a free those that were asked for; of a tick: the low 32 bits of its time */
 	uint16_t flags; /* enum sy_flags; of a tick: bits 32 to 47 */
 	uint16_t cache; /* of a tick: bits 48 to 63 */
-	uint8_t slot, kind, order;
+	uint8_t slot, kind;
+	uint8_t order; /* of pages; of an object: 1, if the event is implied */
 	int8_t node;
 };
 _Static_assert(sizeof(struct step) == 16, "two steps in the room of one event");
 
+#define NOT_KEPT (UINT16_MAX - 1) /* no cache has this number */
 enum { STEP_TICK = EVENT_KINDS }; /* beyond enum event_kind */
 #define STEPS_AHEAD 16u /* steps behind the last one that may be read */
 #define PREFETCH_AHEAD 8u /* how far a pass looks ahead for what it needs of a handle */
@@ -40,6 +42,7 @@ struct driver {
 	void **older;             /* older objects that no event frees, by their place in the scratch file; otherwise NULL */
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
 	uint64_t step_count, snapshot_count;
+	uint16_t *kept; /* by handle: the cache of the object that lives there behind the last event, NO_CACHE: of kmalloc; or NOT_KEPT */
 	uint64_t memory_pages; /* simulated */
 	uint64_t pages_before; /* that this process had when a malloc had served nothing; 0: unknown, or no malloc */
 	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
@@ -57,9 +60,13 @@ struct driver_options {
 /* Sets up what no allocator has a part in: the steps, and with `pages` the machine's memory. False: see fault; nothing is left. */
 bool driver_prepare(struct driver *, const struct scratch *, bool pages, const struct driver_options *, struct fault *);
 
-/* Sets up the allocator and its caches: a policy, if there are pages, or else a malloc. False: see fault; nothing is left. */
+/* Sets up the allocator and its caches: a policy, if there are pages, or else a malloc; the trace's time begins. False: see fault. The
+ * driver is still to be destroyed. */
 bool driver_open(struct driver *, const struct spec *, const struct driver_options *, struct fault *);
 void driver_destroy(struct driver *);
+
+/* Forgets a policy's heap, as it is, with all its objects; the caller sets the pages back (rewind.h). Another one may be opened then. */
+void driver_forget(struct driver *);
 
 /* Allocates what is older than the trace: the state before the first event. False: see fault; the driver is still to be
  * destroyed. */

@@ -9,9 +9,9 @@
  *   requested bytes       sizes of live requests, those older than the trace included
  *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a large
  *                         allocation, or the bytes that may be written where a policy has no size classes
- *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step. The mean
- *                         weighs each value by the trace time for which it held. Growth is what is above the value before the
- *                         first event. By cache: exact_growth.c.
+ *   pages                 the heap's own counters, looked at after every step that changed one. A peak is the highest value
+ *                         after any step. The mean weighs each value by the trace time for which it held. Growth is what is above
+ *                         the value before the first event. By cache: exact_growth.c.
  *   nodes                 the node of an object's page against the slot's node, and against the one that was asked for
  *   pressure              how often the page allocator asked the heap for memory, read after every step
  *   fast path             operations less those that the policy counted as having left it
@@ -23,11 +23,13 @@
  * Who asked. Every request is counted for its call site and for a row. The row of a cache's object is its cache. That of a kmalloc
  * is the heap's size class that serves it, found by size and kind of memory (DMA before reclaimable before accounted). A kmalloc
  * of a policy without classes has one row, and a kmalloc in pages of its own another.
+ *
+ * Scalars alone (settings.c) need no table of objects, rows or points. The same loop leaves them out: a free tells how much was asked
+ * for (driver.c), and what is left at the end is looked at then.
  */
 #include "exact.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
@@ -76,14 +78,12 @@ static void raise(uint64_t *peak, uint64_t value)
 		*peak = value;
 }
 
+/* After a step that changed what the heap holds, and before the first one. */
 static void look_for_peaks(struct exact *exact)
 {
 	const struct sy_heap_counters *counters = exact->counters;
 	uint64_t held = held_pages(exact);
 
-	raise(&exact->requested_peak, exact->requested_bytes);
-	if (!exact->driver->heap)
-		return;
 	raise(&exact->slab_peak, counters->slab_pages);
 	raise(&exact->large_peak, counters->large_pages);
 	raise(&exact->metadata_peak, counters->metadata_pages);
@@ -92,9 +92,8 @@ static void look_for_peaks(struct exact *exact)
 		exact->large_at_held_peak = counters->large_pages;
 		exact_growth_peak(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
-	} else if (held == exact->held_peak) {
-		raise(&exact->requested_at_held_peak, exact->requested_bytes);
 	}
+	exact->at_peak = exact->driver->heap && held == exact->held_peak;
 }
 
 /* ---- Time ----------------------------------------------------------------------------------------------------- */
@@ -118,8 +117,7 @@ static uint64_t time_of_next_point(const struct exact *exact)
 	return exact->points_taken < exact->point_count ? time_of_point(exact, exact->points_taken) : UINT64_MAX;
 }
 
-/* Lets time pass. The present state holds until then. */
-static void pass_time(struct exact *exact, uint64_t until)
+static void take_points(struct exact *exact, uint64_t until)
 {
 	while (exact->next_point < until) {
 		struct point *point = &exact->points[exact->points_taken++];
@@ -128,8 +126,22 @@ static void pass_time(struct exact *exact, uint64_t until)
 		point->time = exact->next_point;
 		exact->next_point = time_of_next_point(exact);
 	}
-	add_product(&exact->held_by_time, held_pages(exact), until - exact->now);
+}
+
+/* Lets time pass. The present state holds until then. */
+static inline void pass_time(struct exact *exact, uint64_t until)
+{
+	if (exact->next_point < until)
+		take_points(exact, until);
 	exact->now = until;
+}
+
+/* From now on the heap holds so many pages. */
+static void hold(struct exact *exact, uint64_t held)
+{
+	add_product(&exact->held_by_time, exact->held, exact->now - exact->held_since);
+	exact->held = held;
+	exact->held_since = exact->now;
 }
 
 /* ---- Objects -------------------------------------------------------------------------------------------------- */
@@ -175,6 +187,7 @@ static struct note note_of(struct exact *exact, uint16_t cache, uint32_t size, u
 	struct note note = { .size = size, .row = cache == NO_CACHE ? exact_kmalloc_row(exact) : cache };
 	struct sy_lab_place place;
 
+	note.call_site = NO_SITE;
 	if (!heap)
 		return note;
 	place = sy_lab_place_of(heap, object);
@@ -207,6 +220,7 @@ static void count_objects(struct exact *exact, const struct note *note, int obje
 	uint64_t sign = (uint64_t)objects, size = sign * note->size;
 
 	exact->requested_bytes += size;
+	raise(&exact->requested_peak, exact->requested_bytes);
 	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) += sign * note->given;
 	exact->requested_large_bytes += note->large ? size : 0;
 	add_to_tally(&exact->rows[note->row], objects, size);
@@ -218,18 +232,62 @@ static void count_objects(struct exact *exact, const struct note *note, int obje
 static void count_older(void *context, const struct scratch_older *older, void *object)
 {
 	struct exact *exact = context;
-	struct note note = note_of(exact, older->cache, older->size, older->flags, object);
+	struct note note;
 
-	note.call_site = NO_SITE;
-	count_objects(exact, &note, 1);
 	exact->older_objects++;
+	if (exact->scalars_alone) {
+		exact->requested_bytes += older->size;
+		return;
+	}
+	note = note_of(exact, older->cache, older->size, older->flags, object);
+	count_objects(exact, &note, 1);
 	if (older->handle != NO_HANDLE)
 		exact->notes[older->handle] = note;
 }
 
+/* ---- Scalars alone ---------------------------------------------------------------------------------------------- */
+
+/* A request that was served, and where. Nothing is noted of an object: its free tells how much was asked for (struct step). */
+static inline unsigned count_asked(struct exact *exact, const struct step *step, const void *object)
+{
+	exact->requested_bytes += step->size;
+	raise(&exact->requested_peak, exact->requested_bytes);
+	return exact->one_node ? 0 : sy_lab_place_of(exact->driver->heap, object).node;
+}
+
+static inline unsigned count_freed(struct exact *exact, const struct step *step, const void *object)
+{
+	exact->requested_bytes -= step->size;
+	return exact->one_node ? 0 : sy_lab_place_of(exact->driver->heap, object).node;
+}
+
+static void count_given(struct exact *exact, uint16_t cache, const void *object)
+{
+	struct note note;
+
+	if (!object)
+		return; /* its allocation failed */
+	note = note_of(exact, cache, 0, 0, object);
+	*(note.large ? &exact->given_large_bytes : &exact->given_slab_bytes) += note.given;
+}
+
+/* What the objects that are left occupy: who noted nothing looks at them in the end. */
+static void count_kept(struct exact *exact)
+{
+	const struct driver *driver = exact->driver;
+	const struct scratch *scratch = driver->scratch;
+
+	for (uint64_t i = 0; i < scratch->older_count; i++)
+		if (scratch->older[i].handle == NO_HANDLE)
+			count_given(exact, scratch->older[i].cache, driver->older[i]);
+	for (uint64_t i = 0; i < scratch->run->handles; i++)
+		if (driver->kept[i] != NOT_KEPT)
+			count_given(exact, driver->kept[i], driver->live[i]);
+}
+
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 
-static void count_node_of_alloc(struct exact *exact, const struct step *step, unsigned node)
+static inline void count_node_of_alloc(struct exact *exact, const struct step *step, unsigned node)
 {
 	struct locality *locality = &exact->locality;
 
@@ -240,7 +298,7 @@ static void count_node_of_alloc(struct exact *exact, const struct step *step, un
 		*((int)node == step->node ? &locality->node_requests_met : &locality->node_requests_missed) += 1;
 }
 
-static void count_node_of_free(struct exact *exact, const struct step *step, unsigned node)
+static inline void count_node_of_free(struct exact *exact, const struct step *step, unsigned node)
 {
 	struct locality *locality = &exact->locality;
 
@@ -264,42 +322,63 @@ static void note_failure(struct exact *exact, const struct step *step, uint64_t 
 	exact->short_of_memory = true;
 }
 
-static void run_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
+/* A request that found no memory. */
+static void fail(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
-	bool implied = event->flags & EVENT_IMPLIED;
-	void *object = driver_alloc(exact->driver, step);
+	exact->failures++;
+	if (step->kind == EVENT_CACHE_ALLOC && !exact->scalars_alone)
+		exact->rows[step->cache].requests += !step->order;
+	note_failure(exact, step, (uint64_t)(event - exact->driver->scratch->events));
+}
+
+/* For its cache and its call site; returns its node. */
+static unsigned note_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event, const void *object)
+{
 	struct note *note = &exact->notes[step->handle];
 
-	exact->driver->live[step->handle] = object;
-	*(implied ? &exact->implied_allocations : &exact->requests) += 1;
-	exact->call_sites[event->call_site].requests += !implied;
-	if (!object) {
-		exact->failures++;
-		if (step->kind == EVENT_CACHE_ALLOC)
-			exact->rows[step->cache].requests += !implied;
-		note_failure(exact, step, (uint64_t)(event - exact->driver->scratch->events));
-		return;
-	}
 	*note = note_of(exact, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size, step->flags, object);
 	note->call_site = event->call_site;
 	exact->row = note->row;
-	exact->operations++;
-	exact->rows[note->row].requests += !implied;
+	exact->rows[note->row].requests += !step->order;
 	count_objects(exact, note, 1);
-	count_node_of_alloc(exact, step, note->node);
+	return note->node;
 }
 
-static void run_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
+static unsigned note_free(struct exact *exact, const struct step *step)
+{
+	const struct note *note = &exact->notes[step->handle];
+
+	exact->row = note->row;
+	count_objects(exact, note, -1);
+	return note->node;
+}
+
+static inline void run_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event, bool scalars_alone)
+{
+	bool implied = step->order;
+	void *object = driver_alloc(exact->driver, step);
+
+	exact->driver->live[step->handle] = object;
+	*(implied ? &exact->implied_allocations : &exact->requests) += 1;
+	if (!scalars_alone)
+		exact->call_sites[event->call_site].requests += !implied;
+	if (!object) {
+		fail(exact, step, event);
+		return;
+	}
+	exact->operations++;
+	count_node_of_alloc(exact, step, scalars_alone ? count_asked(exact, step, object) : note_alloc(exact, step, event, object));
+}
+
+static inline void run_free(struct exact *exact, const struct step *step, bool scalars_alone)
 {
 	void *object = exact->driver->live[step->handle];
 
 	if (!object)
 		return; /* its allocation failed */
-	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
+	*(step->order ? &exact->implied_frees : &exact->frees) += 1;
 	exact->operations++;
-	exact->row = exact->notes[step->handle].row;
-	count_objects(exact, &exact->notes[step->handle], -1);
-	count_node_of_free(exact, step, exact->notes[step->handle].node);
+	count_node_of_free(exact, step, scalars_alone ? count_freed(exact, step, object) : note_free(exact, step));
 	driver_free(exact->driver, step, object);
 	exact->driver->live[step->handle] = NULL;
 }
@@ -344,17 +423,10 @@ static void take_snapshot(struct exact *exact, const struct scratch_event *event
 	snapshot->number = event->handle;
 }
 
-static void run_step(struct exact *exact, const struct step *step, const struct scratch_event *event)
+/* Anything but a step of an object. */
+static void run_other(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
 	switch (step->kind) {
-	case EVENT_KMALLOC:
-	case EVENT_CACHE_ALLOC:
-		run_alloc(exact, step, event);
-		break;
-	case EVENT_KFREE:
-	case EVENT_CACHE_FREE:
-		run_free(exact, step, event);
-		break;
 	case EVENT_PAGE_ALLOC:
 		run_page_alloc(exact, step, event);
 		break;
@@ -365,7 +437,8 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 		run_older_page_free(exact, step);
 		break;
 	case EVENT_SNAPSHOT:
-		take_snapshot(exact, event);
+		if (!exact->scalars_alone)
+			take_snapshot(exact, event);
 		break;
 	case EVENT_UNKNOWN_PAGE_FREE:
 		exact->unknown_page_frees++;
@@ -377,7 +450,7 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 
 /* ---- Pressure ------------------------------------------------------------------------------------------------- */
 
-/* Notes when the heap was first asked for memory, and when it first gave some. Called after each step. */
+/* Notes when the heap was first asked for memory, and when it first gave some. Called after each step that may have done so. */
 static void watch_pressure(struct exact *exact, uint64_t event)
 {
 	const struct sy_heap_counters *counters = exact->counters;
@@ -404,13 +477,21 @@ static uint64_t slow_operations(const struct exact *exact)
 	return exact->counters->slow_allocs + exact->counters->slow_frees;
 }
 
-/* A step of an object, and for the row of that what it counted. */
+static inline void run_object(struct exact *exact, const struct step *step, const struct scratch_event *event, bool scalars_alone)
+{
+	if (step_allocates(step))
+		run_alloc(exact, step, event, scalars_alone);
+	else
+		run_free(exact, step, scalars_alone);
+}
+
+/* The same, and for the row of the object what it counted. */
 static void run_counted(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
 	uint64_t slow = slow_operations(exact), locks = *exact->locks, operations = exact->operations;
 	struct tally *tally;
 
-	run_step(exact, step, event);
+	run_object(exact, step, event, false);
 	if (exact->row == NO_ROW)
 		return;
 	tally = &exact->rows[exact->row];
@@ -421,83 +502,98 @@ static void run_counted(struct exact *exact, const struct step *step, const stru
 
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
-static void run_steps(struct exact *exact)
+static uint64_t all_pages(const struct exact *exact)
+{
+	return held_pages(exact) + exact->counters->metadata_pages;
+}
+
+/* Whether an object's step may have changed the heap's pages: each page that comes counts as a request, and without one there are fewer. */
+static inline bool pages_changed(const struct exact *exact)
+{
+	return exact->counters->page_requests != exact->page_requests || all_pages(exact) != exact->pages;
+}
+
+/* To ask a cache for its pages takes locks. */
+static void note_growth(struct exact *exact)
+{
+	uint64_t locks = exact->locks ? *exact->locks : 0;
+
+	exact_growth_note(exact);
+	exact->other_locks += exact->locks ? *exact->locks - locks : 0;
+}
+
+static void look_at_pages(struct exact *exact, uint64_t event)
+{
+	exact->page_requests = exact->counters->page_requests;
+	exact->pages = all_pages(exact);
+	if (held_pages(exact) != exact->held)
+		hold(exact, held_pages(exact));
+	if (!exact->scalars_alone && exact_growth_due(exact))
+		note_growth(exact);
+	look_for_peaks(exact);
+	raise(&exact->requested_at_held_peak, exact->at_peak ? exact->requested_bytes : 0);
+	watch_pressure(exact, event);
+}
+
+/* After a step of an object. */
+static inline void look_after(struct exact *exact, const struct scratch_event *event)
+{
+	if (__builtin_expect(pages_changed(exact), false)) {
+		exact->now = event->time_ns;
+		look_at_pages(exact, (uint64_t)(event - exact->driver->scratch->events) + 1);
+	} else if (exact->at_peak) {
+		raise(&exact->requested_at_held_peak, exact->requested_bytes);
+	}
+}
+
+static void run_tick(struct exact *exact, const struct step *step, const struct scratch_event *next)
+{
+	pass_time(exact, step_time(step));
+	driver_tick(exact->driver, step_time(step));
+	look_at_pages(exact, (uint64_t)(next - exact->driver->scratch->events));
+}
+
+static inline void prefetch(const struct exact *exact, const struct step *step, bool scalars_alone)
+{
+	if (!scalars_alone)
+		__builtin_prefetch(&exact->notes[step->handle], 1);
+	__builtin_prefetch(&exact->driver->live[step->handle], 1);
+}
+
+/* scalars_alone is a constant, so that this is a loop for either. */
+static inline void run_steps(struct exact *exact, bool scalars_alone)
 {
 	const struct driver *driver = exact->driver;
 	const struct scratch_event *event = driver->scratch->events;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
-		__builtin_prefetch(&exact->notes[step[PREFETCH_AHEAD].handle], 1);
-		__builtin_prefetch(&driver->live[step[PREFETCH_AHEAD].handle], 1);
+		prefetch(exact, step + PREFETCH_AHEAD, scalars_alone);
 		exact->row = NO_ROW;
 		if (step->kind == STEP_TICK) {
-			pass_time(exact, step_time(step));
-			driver_tick(exact->driver, step_time(step));
-		} else {
-			pass_time(exact, event->time_ns);
-			(exact->locks ? run_counted : run_step)(exact, step, event++);
+			run_tick(exact, step, event);
+			continue;
 		}
-		if (exact_growth_due(exact))
-			exact_growth_note(exact);
-		look_for_peaks(exact);
-		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
+		if (!scalars_alone)
+			pass_time(exact, event->time_ns);
+		if (!step_allocates(step) && !step_frees(step)) {
+			exact->now = event->time_ns;
+			run_other(exact, step, event++);
+			look_at_pages(exact, (uint64_t)(event - driver->scratch->events));
+			continue;
+		}
+		if (exact->locks && !scalars_alone)
+			run_counted(exact, step, event);
+		else
+			run_object(exact, step, event, scalars_alone);
+		look_after(exact, event++);
 	}
+	hold(exact, exact->held);
+}
+
+static void take_last_points(struct exact *exact)
+{
 	for (; exact->points_taken < exact->point_count; exact->points_taken++)
 		exact_look(exact, &exact->points[exact->points_taken]);
-}
-
-/* The heap's size classes, in its own order. */
-static bool find_classes(struct exact *exact)
-{
-	struct sy_heap *heap = exact->driver->heap;
-	struct sy_cache_description is;
-	unsigned count = 0;
-
-	if (!heap)
-		return true;
-	for (const struct sy_cache *cache = NULL; (cache = sy_lab_cache_after(heap, cache));)
-		count++;
-	exact->classes = calloc(count + 1, sizeof *exact->classes);
-	if (!exact->classes)
-		return false;
-	for (struct sy_cache *cache = NULL; (cache = sy_lab_cache_after(heap, cache));) {
-		sy_cache_describe(cache, &is);
-		if (is.flags & SY_CACHE_KMALLOC)
-			exact->classes[exact->class_count++] = (struct class){ cache, is };
-	}
-	return true;
-}
-
-/* Bytes from one object to the next in each cache of the trace. */
-static bool find_sizes(struct exact *exact)
-{
-	const struct driver *driver = exact->driver;
-	struct sy_cache_description is;
-
-	exact->cache_bytes = calloc((size_t)driver->scratch->cache_count + 1, sizeof *exact->cache_bytes);
-	for (uint64_t i = 0; exact->cache_bytes && driver->heap && i < driver->scratch->cache_count; i++) {
-		sy_cache_describe(driver->caches[i], &is);
-		exact->cache_bytes[i] = is.size;
-	}
-	return exact->cache_bytes;
-}
-
-static bool make_tables(struct exact *exact, unsigned points, struct fault *fault)
-{
-	const struct scratch *scratch = exact->driver->scratch;
-
-	if (find_classes(exact) && find_sizes(exact)) {
-		exact->rows = calloc((size_t)exact_large_row(exact) + 1, sizeof *exact->rows);
-		exact->call_sites = calloc((size_t)scratch->run->call_sites + 1, sizeof *exact->call_sites);
-		exact->notes = calloc((size_t)scratch->run->handles + 1, sizeof *exact->notes);
-		exact->points = calloc(points, sizeof *exact->points);
-		exact->snapshots = calloc((size_t)exact->driver->snapshot_count + 1, sizeof *exact->snapshots);
-	}
-	exact->point_count = points;
-	if (!exact->rows || !exact->call_sites || !exact->notes || !exact->points || !exact->snapshots || !exact_growth_begin(exact))
-		return refuse(fault, "no memory for the figures of %u handles and %u call sites", scratch->run->handles,
-		              scratch->run->call_sites);
-	return true;
 }
 
 /* Notes where counters stand before the first event. */
@@ -506,7 +602,7 @@ static void look_before(struct exact *exact)
 	struct sy_pages_counts counts;
 
 	exact_count_pages(exact, &counts);
-	exact->next_point = time_of_next_point(exact);
+	exact->next_point = exact->scalars_alone ? UINT64_MAX : time_of_next_point(exact);
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
 	exact->pressure.rescued_before = counts.rescued;
@@ -515,7 +611,8 @@ static void look_before(struct exact *exact)
 	exact->taken_before = exact->pressure.before.taken_pages;
 	exact->held_before = held_pages(exact);
 	exact->large_before = exact->pressure.before.large_pages;
-	look_for_peaks(exact);
+	exact->requested_peak = exact->requested_bytes;
+	look_at_pages(exact, 0);
 }
 
 static void look_at_heap(struct exact *exact)
@@ -528,21 +625,30 @@ static void look_at_heap(struct exact *exact)
 		exact->slot_nodes[slot] = (uint8_t)sy_lab_slot_node(heap, slot);
 }
 
-bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
+bool exact_run(struct exact *exact, struct stage *stage, bool scalars_alone, struct fault *fault)
 {
-	*exact = (struct exact){ .driver = &stage->driver };
+	*exact = (struct exact){ .driver = &stage->driver, .scalars_alone = scalars_alone,
+		                 .one_node = stage->driver.scratch->run->nodes == 1 };
 	look_at_heap(exact);
-	if (!make_tables(exact, stage->options->points, fault)) {
+	if (!exact_make_tables(exact, stage->options->points, fault)) {
 		exact_release(exact);
 		return false;
 	}
 	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
-	if (stage->options->locks && exact->driver->heap)
+	if (stage->options->locks && exact->driver->heap) {
 		exact->locks = sy_lab_count_locks(exact->driver->heap);
-	run_steps(exact);
+		exact->other_locks = *exact->locks;
+	}
+	if (scalars_alone) {
+		run_steps(exact, true);
+		count_kept(exact);
+	} else {
+		run_steps(exact, false);
+		take_last_points(exact);
+		exact_growth_end(exact);
+	}
 	sy_lab_count_locks(NULL);
-	exact_growth_end(exact);
 	if (exact->short_of_memory && !stage->options->allow_failures) {
 		driver_refuse_memory(exact->driver, exact->first_short, fault);
 		exact_release(exact);
@@ -551,29 +657,17 @@ bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 	return true;
 }
 
-void exact_release(struct exact *exact)
-{
-	free(exact->rows);
-	free(exact->classes);
-	free(exact->cache_bytes);
-	free(exact->call_sites);
-	free(exact->notes);
-	free(exact->points);
-	free(exact->snapshots);
-	exact_growth_release(exact);
-}
-
 bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)
 {
 	struct exact exact;
 
-	if (!exact_run(&exact, stage, fault))
+	if (!exact_run(&exact, stage, false, fault))
 		return false;
 	if (stage->options->log && (fflush(stage->options->log) != 0 || ferror(stage->options->log))) {
 		exact_release(&exact);
 		return refuse(fault, "cannot write the log: %s", strerror(errno));
 	}
-	exact_write(json, &exact, false);
+	exact_write(json, &exact);
 	exact_release(&exact);
 	return true;
 }

@@ -83,8 +83,11 @@ struct growth {
 
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
+	bool scalars_alone; /* nothing is counted that only curves, caches or call sites tell */
+	bool one_node;      /* of memory */
 	const struct sy_heap_counters *counters; /* the heap's; zeros without one */
 	const uint64_t *locks; /* that its policy has taken; NULL: they are not counted */
+	uint64_t other_locks;  /* of these, taken before the first event, and by our looking at caches */
 	uint8_t slot_nodes[UINT8_MAX + 1];
 
 	/* Events. */
@@ -106,8 +109,11 @@ struct exact {
 	struct pressure pressure;
 
 	/* Memory over time. */
-	uint64_t now;
-	struct wide held_by_time; /* held pages times nanoseconds */
+	uint64_t now; /* in a replay of scalars alone the time of the last step that was looked at */
+	uint64_t page_requests, pages; /* of the heap, when it was last looked at */
+	uint64_t held, held_since;     /* likewise, and since when */
+	bool at_peak;                  /* held is the peak */
+	struct wide held_by_time; /* held pages times nanoseconds, until held_since */
 	uint64_t held_peak, slab_peak, large_peak, metadata_peak, requested_peak;
 	uint64_t requested_at_held_peak, large_at_held_peak;
 
@@ -148,9 +154,12 @@ static inline uint32_t exact_large_row(const struct exact *exact)
 	return exact_class_row(exact, exact->class_count + 1);
 }
 
-/* Runs the whole trace on what is populated. False: see fault; nothing is kept. */
-bool exact_run(struct exact *, struct stage *, struct fault *);
+/* Runs the whole trace on what is populated. False: see fault; nothing is kept. scalars_alone: in two thirds of the time. */
+bool exact_run(struct exact *, struct stage *, bool scalars_alone, struct fault *);
 void exact_release(struct exact *);
+
+/* Makes all tables, empty; for scalars alone only what these need. False: see fault; what there is is to be released. */
+bool exact_make_tables(struct exact *, unsigned points, struct fault *);
 
 /* The state at the end; zones without a page allocator: none. */
 void exact_look(struct exact *, struct point *);
@@ -175,8 +184,8 @@ void exact_write_pressure(struct json *, const struct exact *);
  * last thing that is done to the allocator. */
 void exact_write_end(struct json *, struct exact *);
 
-/* Writes an object whose member "exact" has all measures, and ends with exact_write_end; or has the scalar measures alone. */
-void exact_write(struct json *, struct exact *, bool scalars_alone);
+/* Writes an object whose member "exact" has all measures, and ends with exact_write_end; or the scalar measures alone, as it was run. */
+void exact_write(struct json *, struct exact *);
 
 /* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);

@@ -170,7 +170,7 @@ static void write_pages(struct json *json, const struct exact *exact, const stru
 	else
 		json_null(json, "fast_path_share");
 	if (exact->locks)
-		json_count(json, "locks", *exact->locks);
+		json_count(json, "locks", *exact->locks - exact->other_locks);
 }
 
 static void write_nodes(struct json *json, const struct exact *exact)
@@ -472,7 +472,7 @@ static void write_rest(struct json *json, struct exact *exact, const struct poin
 	exact_write_end(json, exact);
 }
 
-void exact_write(struct json *json, struct exact *exact, bool scalars_alone)
+void exact_write(struct json *json, struct exact *exact)
 {
 	struct point end;
 
@@ -480,7 +480,7 @@ void exact_write(struct json *json, struct exact *exact, bool scalars_alone)
 	json_object(json, NULL);
 	json_object(json, "exact");
 	write_scalars(json, exact, &end);
-	if (!scalars_alone)
+	if (!exact->scalars_alone)
 		write_rest(json, exact, &end);
 	json_object_end(json);
 	json_object_end(json);

@@ -13,10 +13,10 @@
  *   slabyard-replay --layout SCRIPT --allocator SPEC
  *   slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]
  *
- * The lab starts it once for each allocator and reads the JSON on standard output; users rarely see it. Every run has a process to
- * itself (stage.c), so nothing of one allocator's memory, caches or clock reaches another one's figures. `cost` is for valgrind
- * (cost.c). `serve` runs the passes that standard input names, one a line, and answers each with one line; `settings` runs the exact
- * pass of each spec that it names (settings.c).
+ * The lab starts it once for each allocator and reads the JSON on standard output; users rarely see it. Every run but one of many
+ * settings has a process to itself (stage.c), so nothing of one allocator's memory, caches or clock reaches another one's figures.
+ * `cost` is for valgrind (cost.c). `serve` runs the passes that standard input names, one a line, and answers each with one line;
+ * `settings` runs the exact pass of each spec that it names (settings.c).
  *
  * Everything is computed before anything is printed. So standard output has whole results or nothing; a full disk is noticed. Exit
  * status: 0 done; 2 wrong usage or input, with one line on standard error.
@@ -237,9 +237,9 @@ static bool replay(const struct arguments *arguments, const struct spec *spec, s
 		scratch_close(&scratch);
 		return false;
 	}
-	good = stage_prepare(&stage, &scratch, spec->policy, &options, fault) && stage_open(&stage, spec, fault);
+	good = stage_prepare(&stage, &scratch, spec->policy, &options, fault);
 	if (good) {
-		good = run_passes(arguments, &stage, fault);
+		good = stage_open(&stage, spec, fault) && run_passes(arguments, &stage, fault);
 		stage_close(&stage);
 	}
 	scratch_close(&scratch);

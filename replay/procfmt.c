@@ -142,7 +142,7 @@ bool proc_pass(FILE *out, enum pass pass, struct stage *stage, struct fault *fau
 
 	if (!stage->driver.pages)
 		return refuse(fault, "a malloc has no pages and caches that could be printed as a kernel prints its own");
-	if (!exact_run(&exact, stage, fault))
+	if (!exact_run(&exact, stage, false, fault))
 		return false;
 	print_file(out, pass, &exact);
 	exact_release(&exact);

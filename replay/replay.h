@@ -40,8 +40,8 @@ enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PAS
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);
 
-/* Sets up all but the allocator: a machine with pages for a policy, without for a malloc. Then the allocator, and populates it. False:
- * see fault; nothing is left. The options must outlive the stage. */
+/* Sets up all but the allocator: a machine with pages for a policy, without for a malloc. False: see fault; nothing is left. The options
+ * must outlive the stage. Then the allocator, and populates it. False: see fault; the stage is still to be closed. */
 bool stage_prepare(struct stage *, const struct scratch *, bool pages, const struct pass_options *, struct fault *);
 bool stage_open(struct stage *, const struct spec *, struct fault *);
 void stage_close(struct stage *);

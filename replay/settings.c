@@ -3,9 +3,9 @@
  *
  * Whoever looks for the best tunables replays a trace a thousand times. What these replays share this process sets up once: the steps,
  * and the machine's pages in the state that the recorded kernel reported, which takes half of the time of a short replay. All else
- * depends on the setting: the heap and the objects older than the trace. So each setting is a child of its own (child.c) that
- * opens and populates its allocator on a copy of that machine, runs the exact pass and prints the scalar measures alone: without
- * curves, caches and call sites, which take longer to write and to read than a short trace takes to run.
+ * depends on the setting: the heap and the objects older than the trace. So for each setting the pages are set back to that state
+ * (rewind.c), and the allocator is opened and populated on them. The exact pass runs for its scalar measures alone: without curves,
+ * caches and call sites, which take longer to count and to write than a short trace takes to run.
  *
  * Standard input names the settings, a spec on each line; each is answered with one line:
  *
@@ -20,41 +20,22 @@
 
 #include "child.h"
 #include "exact.h"
+#include "rewind.h"
 
 #define FEWEST_POINTS 2u /* of the curves, which nobody reads */
-
-struct setting {
-	struct stage *prepared;
-	const struct fault *impossible; /* why there is no machine; NULL: there is one */
-	const char *text;
-};
 
 static bool write_figures(struct stage *stage, struct fault *fault)
 {
 	struct exact exact;
 	struct json json;
 
-	if (!exact_run(&exact, stage, fault))
+	if (!exact_run(&exact, stage, true, fault))
 		return false;
 	json_begin(&json, stdout);
 	json.one_line = true;
-	exact_write(&json, &exact, true);
+	exact_write(&json, &exact);
 	exact_release(&exact);
 	return json_finish(&json, fault);
-}
-
-static bool replay_setting(void *context, struct fault *fault)
-{
-	const struct setting *setting = context;
-	struct spec spec;
-
-	if (!spec_parse(&spec, setting->text, fault))
-		return false;
-	if (!spec.policy)
-		return refuse(fault, "a malloc has no tunables here");
-	if (setting->impossible)
-		return refuse(fault, "%s", setting->impossible->text);
-	return stage_open(setting->prepared, &spec, fault) && write_figures(setting->prepared, fault);
 }
 
 static bool write_refusal(const struct fault *why, struct fault *fault)
@@ -69,28 +50,69 @@ static bool write_refusal(const struct fault *why, struct fault *fault)
 	return json_finish(&json, fault);
 }
 
+/* False: refused, see why. */
+static bool parse(struct spec *spec, const char *text, struct fault *why)
+{
+	return spec_parse(spec, text, why) && (spec->policy || refuse(why, "a malloc has no tunables here"));
+}
+
+/* On a machine that is as it was saved. */
+static bool answer(struct stage *stage, const struct rewind *rewind, const char *text, struct fault *fault)
+{
+	struct fault why;
+	struct spec spec;
+
+	if (!parse(&spec, text, &why))
+		return write_refusal(&why, fault);
+	if (!(stage_open(stage, &spec, &why) && write_figures(stage, &why)) && !write_refusal(&why, fault))
+		return false;
+	driver_forget(&stage->driver);
+	return rewind_back(rewind, fault);
+}
+
+/* Where there is no machine each setting is refused. */
+static bool answer_without(const struct fault *impossible, const char *text, struct fault *fault)
+{
+	struct fault why;
+	struct spec spec;
+
+	return write_refusal(parse(&spec, text, &why) ? impossible : &why, fault);
+}
+
+struct server {
+	struct stage stage;
+	struct rewind *rewind; /* NULL: there is no machine, */
+	struct fault impossible; /* for this reason */
+};
+
+static bool answer_all(void *context, struct fault *fault)
+{
+	struct server *server = context;
+	size_t room = 0;
+	char *line = NULL;
+	bool good = !server->rewind || rewind_begin(server->rewind, fault);
+
+	while (good && getline(&line, &room, stdin) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		good = server->rewind ? answer(&server->stage, server->rewind, line, fault) : answer_without(&server->impossible, line, fault);
+	}
+	free(line);
+	return good;
+}
+
 bool settings_serve(const struct scratch *scratch, const struct pass_options *options, struct fault *fault)
 {
 	struct pass_options brief = *options;
-	struct stage stage;
-	struct fault impossible;
-	struct setting setting = { .prepared = &stage };
-	size_t room = 0;
-	char *line = NULL;
-	bool good = true;
+	struct server server = { .rewind = NULL };
+	bool good;
 
 	brief.points = FEWEST_POINTS;
-	if (!stage_prepare(&stage, scratch, true, &brief, &impossible))
-		setting.impossible = &impossible;
-	while (good && getline(&line, &room, stdin) >= 0) {
-		struct fault why;
-
-		line[strcspn(line, "\n")] = '\0';
-		setting.text = line;
-		good = child_run(replay_setting, &setting, &why) || write_refusal(&why, fault);
-	}
-	free(line);
-	if (!setting.impossible)
-		stage_close(&stage);
+	if (!stage_prepare(&server.stage, scratch, true, &brief, &server.impossible))
+		return answer_all(&server, fault);
+	server.rewind = rewind_save(server.stage.driver.pages, fault);
+	good = server.rewind && child_run(answer_all, &server, fault);
+	if (server.rewind)
+		rewind_release(server.rewind);
+	stage_close(&server.stage);
 	return good;
 }

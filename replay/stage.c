@@ -41,12 +41,7 @@ bool stage_prepare(struct stage *stage, const struct scratch *scratch, bool page
 
 bool stage_open(struct stage *stage, const struct spec *spec, struct fault *fault)
 {
-	if (!driver_open(&stage->driver, spec, &stage->options->driver, fault))
-		return false;
-	if (driver_populate(&stage->driver, fault))
-		return true;
-	stage_close(stage);
-	return false;
+	return driver_open(&stage->driver, spec, &stage->options->driver, fault) && driver_populate(&stage->driver, fault);
 }
 
 void stage_close(struct stage *stage)

@@ -82,6 +82,29 @@ json.dump(spec, open("config.json", "w"))
 END
 		;;
 	fork | threads | vmas | files | pipes | timers | poll) need stress-ng ;;
+	open) # two threads that open and close a file: six events for each pair of calls, and little else
+		need cc
+		cat >open.c <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static void *calls(void *nothing)
+{
+	for (long i = 0; i < 600000; i++)
+		close(open("/", O_PATH));
+	return nothing;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_create(&other, NULL, calls, NULL);
+	calls(NULL);
+	return pthread_join(other, NULL);
+}
+END
+		cc -O2 -o open open.c -lpthread
+		;;
 	exec) need true ;;
 	sockets) need hackbench ;;
 	tcp | udp) need iperf3 ;;
@@ -91,7 +114,7 @@ END
 	esac
 }
 
-NAMES="web web_close web_python redis sqlite postgres compile git tree archive search package venv container runc fork exec threads vmas files pipes timers poll sockets tcp udp disk mixed"
+NAMES="web web_close web_python redis sqlite postgres compile git tree archive search package venv container runc fork exec open threads vmas files pipes timers poll sockets tcp udp disk mixed"
 
 # A server, then what asks it; the server is told to end.
 served() {
@@ -175,6 +198,7 @@ run() {
 	runc) for round in $(seq 150); do runc run "slabyard-$round" || break; done ;;
 	fork) stress-ng -q --fork 2 --fork-ops 2400 ;;
 	exec) for round in $(seq 2000); do env true; done ;;
+	open) ./open ;;
 	threads) stress-ng -q --pthread 2 --pthread-ops 14000 ;;
 	vmas) stress-ng -q --mmapmany 2 --mmapmany-ops 45000 ;;
 	files) stress-ng -q --dentry 2 --dentry-ops 30000 ;;

@@ -209,9 +209,9 @@ static bool replay(const struct scratch *scratch, const char *allocator)
 	bool good;
 
 	CHECK(spec_parse(&spec, allocator, &fault));
-	if (!stage_prepare(&stage, scratch, spec.policy, &options, &fault) || !stage_open(&stage, &spec, &fault))
+	if (!stage_prepare(&stage, scratch, spec.policy, &options, &fault))
 		return false;
-	good = exact_run(&exact, &stage, &fault);
+	good = stage_open(&stage, &spec, &fault) && exact_run(&exact, &stage, false, &fault);
 	if (good && stage.driver.heap && stage.driver.memory_pages < 1u << 20) {
 		CHECK_FINE(sy_heap_check(stage.driver.heap));
 		CHECK_FINE(sy_pages_check(stage.driver.pages));

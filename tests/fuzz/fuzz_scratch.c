@@ -43,9 +43,10 @@ static void replay(const struct scratch *scratch, const struct spec *spec)
 	}
 	if (!stage_open(&stage, spec, &fault)) {
 		FUZZ_CHECK(*fault.text);
+		stage_close(&stage);
 		return;
 	}
-	if (exact_run(&exact, &stage, &fault))
+	if (exact_run(&exact, &stage, false, &fault))
 		exact_release(&exact);
 	fuzz_fine(sy_heap_check(stage.driver.heap));
 	fuzz_fine(sy_pages_check(stage.driver.pages));

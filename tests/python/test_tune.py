@@ -124,9 +124,10 @@ def test_a_linux_kernel_is_told() -> None:
 # ---- Replays -----------------------------------------------------------------------------------------------------
 
 
-def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path) -> None:
-    specs = ["slub", "slub:max_order=0", "slob:fit=best", "bonwick"]
-    with Workload(busy, Options()) as workload:
+@pytest.mark.parametrize("options", [Options(), Options(locks=True, environment=False), Options(nodes=2, locks=True, asked_every=0.01)])
+def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path, options: Options) -> None:
+    specs = ["slub", "slub:max_order=0", "slob:fit=best", "bonwick", "slub:linux=7.0,sheaf_capacity=8", "slab", "yard"]
+    with Workload(busy, options) as workload:
         server = workload.settings()
         for spec in specs * 2:
             brief, whole = server.ask(spec)["exact"], workload.exact(spec)
@@ -136,6 +137,17 @@ def test_many_settings_by_one_process_are_what_single_replays_are(busy: Path) ->
             assert server.ask(wrong)["refused"]
         assert "exact" in server.ask("slub"), "what was refused ended nothing"
         server.close()
+
+
+def test_what_has_answered_all_ends_by_itself(busy: Path) -> None:
+    """Only then is its processor time known."""
+    with Workload(busy, Options()) as workload:
+        with trials.Trials(workload, parsed("slub", "max_order=0,1"), 2, lambda _: None) as tried:
+            tried.run([(0,), (1,)])
+        assert [server._process.returncode for server in tried._servers] == [0, 0]
+        with pytest.raises(KeyboardInterrupt), trials.Trials(workload, tried.space, 1, lambda _: None) as tried:
+            raise KeyboardInterrupt
+        assert tried._servers[0]._process.returncode not in (0, None), "whoever is interrupted waits for nobody"
 
 
 def test_settings_without_memory_are_refused_alone(tmp_path: Path) -> None:

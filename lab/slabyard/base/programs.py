@@ -164,6 +164,13 @@ class Server:
         self._errors.seek(0)
         raise _failure(self._argv, status, self._errors.read())
 
+    def end(self) -> None:
+        """Has the program end, when it has nothing left to answer. Its processor time then is among that of our children."""
+        assert self._process.stdin
+        _close(self._process.stdin)
+        self._process.wait()
+        self.close()
+
     def close(self) -> None:
         """Ends the program, whatever it is doing."""
         self._stack.close()

@@ -76,7 +76,8 @@ def _of_ledgers(old: Ledger, new: Ledger, names: tuple[str, str]) -> Difference:
     found = Difference(*names, grown=ledgers.changes(old, new), growth=old.grew)
     if old.memory is not None and new.memory is not None:
         before, after = (Estimate(one, one, one) for one in (old.memory, new.memory))
-        found.rows.append(Row("", "memory that grew, at its peak" if old.grew else "memory held", "memory", "memory", "bytes", before, after))
+        label = "memory that grew, at its peak" if old.grew else "memory held"
+        found.rows.append(Row("", label, "memory", "memory", "bytes", before, after))
     found.notes = [f"Old: {old.title}.", f"New: {new.title}.", *dict.fromkeys([*old.notes, *new.notes])]
     if old.grew:
         found.notes.append("Grew: allocated in the trace less what of it was freed, in bytes asked for.")

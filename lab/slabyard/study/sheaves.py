@@ -49,8 +49,11 @@ PER = 1000
 JOBS = os.cpu_count() or 1
 DRAWS, CONFIDENCE = 10_000, 95  # of the bootstrap; %
 
-_CAPACITIES = (0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 52, 60, 76, 92, 124, 188, 252, 508, 1020)
-_BARNS = (0, 1, 2, 4, 7, 10, 16, 32, 64, 512)
+_CAPACITIES = (
+    0, *range(2, 65, 2), 72, 76, 80, 84, 92, 100, 108, 116, 124, 140, 156, 172, 188, 220, 252, 508, 1020,
+)  # fmt: skip
+_BARNS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 512)
+_SHOWN = (0, 2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 52, 60, 76, 92, 124, 188, 252, 508, 1020)
 _QUICK = ((0, 12, 28, 60, 252), (0, 10, 64))
 BARN = 10  # the kernel's
 _OF_CACHES = (4, 8, 12, 20, 28, 32, 44, 60, 92, 124, 188, 252)
@@ -132,7 +135,7 @@ def _swept(path: Path, capacities: Sequence[int], barns: Sequence[int]) -> Data:
         with Trials(workload, space, JOBS, lambda _: None) as trials:
             found = [_cost(one.exact) for one in trials.run(space.settings())]
             rule = _cost(trials.plain().exact)
-        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)  # of children that have ended
         seconds = [time.monotonic() - began, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime]
     return {"settings": found, "rule": rule, "seconds": seconds}
 
@@ -181,6 +184,7 @@ def _judge_capacity(data: Data) -> Outcome:
     rows = [
         (f"{capacity} objects", [at_barn[capacity][2], f"{low:+.2f} to {high:+.2f}", kib, *at_barn[capacity][3:]])
         for capacity, low, high, kib in data["windows"]
+        if capacity in _SHOWN
     ]
     rows.insert(0, ("the kernel's rule", [0.0, "", 0, round(slow, 2), round(locks, 2)]))
     columns = ["capacity", "memory, %", f"{CONFIDENCE}% interval", "memory, KiB", "slow per 1,000", "locks per 1,000"]
@@ -195,18 +199,22 @@ def _judge_capacity(data: Data) -> Outcome:
     best, fewest = (min(as_small, key=lambda one, place=place: one[place]) for place in (3, 4))  # type: ignore[misc]
     least = min((one for one in sheaved if one[3] <= slow), key=lambda one: one[2])
     wall, cpu = data["seconds"]
+    replayed, million = len(data["rules"]), statistics.fmean(one["ops"] for one in data["rules"].values()) / 1e6
     line = [at_barn[capacity] for capacity in sorted(at_barn) if capacity]
-    rises = all(a[3] >= b[3] and a[2] <= b[2] for a, b in itertools.pairwise(line))
+    doubled = [(one, at_barn[2 * one[0]]) for one in line if 2 * one[0] in at_barn]
+    steps = list(itertools.pairwise(line))
+    back = sum(a[3] < b[3] or a[2] > b[2] for a, b in steps)
 
     def told(one: _Setting, place: int, of_rule: float) -> str:
         figures = f"{one[place]:.1f} per 1,000 in place of {of_rule:.1f}, {one[2]:+.2f}% of memory"
         return f"the best is {one[0]} objects and {one[1]} full sheaves: {figures}"
 
     claims = [
-        Claim("A larger sheaf leaves the fast path less often, and holds more memory", rises,
+        Claim("A sheaf of twice the objects leaves the fast path less often, and holds more memory",
+              all(a[3] > b[3] and a[2] < b[2] for a, b in doubled),
               f"from {line[0][0]} to {line[-1][0]} objects: {line[0][3]:.1f} to {line[-1][3]:.2f} slow operations per 1,000, "
-              f"{line[0][2]:+.1f}% to "
-              f"{line[-1][2]:+.1f}% of memory"),
+              f"{line[0][2]:+.1f}% to {line[-1][2]:+.1f}% of memory; from one capacity tried to the next {back} of {len(steps)} steps "
+              "have it the other way"),
         Claim("A setting for all caches halves the slow operations of the rule at no more memory", best[3] <= slow / 2,
               told(best, 3, slow)),
         Claim("A setting for all caches halves the locks of the rule at no more memory", fewest[4] <= locks / 2, told(fewest, 4, locks)),
@@ -216,14 +224,14 @@ def _judge_capacity(data: Data) -> Outcome:
         f"{least[2]:.1f}% more memory to do as well; in no more memory than the rule's, {best[3]:.1f} of 1,000 leave it.",
         f"That is {least[0]} objects and {least[1]} full sheaves, and {best[0]} objects and {best[1]} full sheaves. Locks of the rule: "
         f"{locks:.1f} per 1,000.",
-        f"{len(settings):,} settings on each of {len(data['rules'])} recordings took {wall:,} s on {data['jobs']} CPUs, "
-        f"and {cpu:,} s of processor time; 1,000 settings would take {1000 * cpu / len(settings):,.0f} s of that.",
+        f"{len(settings):,} settings on each of {replayed} recordings took {wall:,} s on {data['jobs']} CPUs and {cpu:,} s of processor "
+        f"time: {1000 * cpu / len(settings) / replayed:.0f} ms a replay, of {million:.1f} million operations in the mean.",
     ]  # fmt: skip
     return Outcome(sheets, claims, [_capacity_picture(settings, slow)], _LEFT_OUT, notes)
 
 
 def _capacity_picture(settings: Sequence[_Setting], slow: float) -> Picture:
-    drawn = [one for one in settings if 4 <= one[0] <= 252]
+    drawn = [one for one in settings if one[0] in _SHOWN and 4 <= one[0] <= 252]
     series = []
     for barn in (0, BARN, 64):
         series.append(Line(f"{barn} full sheaves in a barn", sorted((one[2], one[3]) for one in drawn if one[1] == barn)))

@@ -75,10 +75,13 @@ class Trials:
     def __enter__(self) -> Trials:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         for server in self._servers:
-            server.close()
+            if error:
+                server.close()
+            else:
+                server.end()
 
     def run(self, settings: Iterable[Setting]) -> list[Trial]:
         """The trials of these settings, in their order."""
