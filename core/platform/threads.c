@@ -48,9 +48,10 @@
  * wait ends: the claimer holds only table.lock and shared locks, was outside before, and no thread inside a call waits for
  * either. sy__claim_enter_soon gives up after a while, and no claim waits for a fast call for ever: it leaves out that slot.
  * sy__slots_claim_try may come with any lock held, from deep in a call that ran out of memory. It claims nothing while threads
- * sleep since the last claim, only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If
- * all threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter
- * with each failed claim, and is of full length now and then.
+ * sleep since the last claim, only tries table.lock, looks at each victim for a moment, and leaves out those that do not come. It
+ * never yields: a victim that does not come at once is likely without a processor, and among thousands of threads a yield lasts
+ * until the others have had their turns, with nearly all slots claimed meanwhile. As all threads may be in calls, as when a
+ * program runs out of memory, each victim that does not come halves the moment that the next ones get.
  *
  * Signals. A signal's handler may hold its thread for long, as in programs that stop all their threads to collect garbage. With one
  * of our locks, or with a fork waiting for the end of its call, such a thread would stop others. So where there are other threads, a
@@ -67,7 +68,9 @@
  *
  * Without a slot. Threads for which no slot is free, and threads past their end (destructors of thread-specific data that run
  * after ours), use shared slots, each under a lock, one call at a time. Their `slot_offset` is the dummy for good. Slot SHARED is
- * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well.
+ * one; the others, the last ones of all, are in use only once all slots have had owners. A claimer takes these locks as well. Who
+ * finds all taken for some looks sleeps for one of them. Its end wakes a thread only if one sleeps there, and only one: were each
+ * end to wake whoever has not run yet since the last, nearly all calls would make a system call.
  *
  * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
  * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
@@ -100,9 +103,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
-#define PATIENCE 4096u   /* looks at one victim by a claim that must not wait long */
-#define MOST_HALVINGS 6u /* of that, after as many failed claims */
-#define FULL_EACH 32u    /* each so many-th failed claim has full patience */
+#define PATIENCE 127u /* looks at a victim by a claim that must not wait, and at shared slots: too few to give the processor away */
 #define LOOKS_FOR_SLOT 512u /* at the table's lock */
 #define FOREVER (~0u)
 #define SOON 16384u /* looks: some hundredths of a second, most of it asleep */
@@ -116,7 +117,6 @@ __thread struct sy__thread sy__self = { .slot_offset = SY__DUMMY_OFFSET, .last =
 static struct table {
 	struct sy__queue lock;
 	struct sy__event released; /* a claim has ended */
-	struct sy__event left;     /* a shared slot has become free, once all are in use */
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
 	bool fences;       /* this process may fence its threads */
 	bool handlers;     /* the program handles signals */
@@ -125,7 +125,6 @@ static struct table {
 	bool few; /* only SY_FEW_THREAD_SLOTS slots are to be used; read without the lock */
 	bool overflown; /* the other shared slots are in use; as `full` */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
-	unsigned failed_claims; /* claims by sy__slots_claim_try since one that reached all slots */
 	struct {
 		struct sy__thread *owner; /* NULL: nobody. Of shared slots always */
 		const struct sy__thread *last_owner; /* has ended; to compare with, not to follow */
@@ -136,7 +135,9 @@ static struct table {
 	} slots[SY_THREAD_SLOTS];
 } table;
 
-static sy__lock_t shared_locks[SY_SHARED_SLOTS]; /* SHARED's, then those of the other shared slots, the last one first */
+static struct __attribute__((aligned(64))) { /* threads with different slots share no cache line */
+	struct sy__wakeful lock;
+} shared[SY_SHARED_SLOTS]; /* SHARED's, then those of the other shared slots, the last one first */
 static void (*on_slot_end)(unsigned slot); /* NULL: nobody wants to know */
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
 static int library; /* ASLEEP, AWAKE, UNLOADED, or the process in which a thread is waking it */
@@ -579,15 +580,21 @@ static unsigned shared_slots(void)
 	return __atomic_load_n(&table.overflown, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
 }
 
+/* Where a thread looks first. */
+static unsigned first_shared(const struct sy__thread *self)
+{
+	return (unsigned)((uintptr_t)self >> 12) % shared_slots();
+}
+
 /* Takes a shared slot that is free. Threads that run at once are few, so most find one at once. */
 static bool try_shared(struct sy__thread *self)
 {
-	unsigned count = shared_slots(), first = (unsigned)((uintptr_t)self >> 12) % count;
+	unsigned count = shared_slots(), first = first_shared(self);
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned index = (first + i) % count;
 
-		if (!sy__lock_try(&shared_locks[index]))
+		if (!sy__wakeful_try(&shared[index].lock))
 			continue;
 		self->slot = shared_slot(index);
 		return true;
@@ -595,13 +602,17 @@ static bool try_shared(struct sy__thread *self)
 	return false;
 }
 
-/* Until one is left, unless that has happened meanwhile. */
+/* Sleeps until the slot at which it looks first is left; or takes another one that is free after all. */
 static void sleep_for_shared(struct sy__thread *self)
 {
-	unsigned count = sy__event_count(&table.left);
+	unsigned index = first_shared(self);
 
-	if (!try_shared(self))
-		sy__event_wait(&table.left, count);
+	while (!sy__wakeful_ask(&shared[index].lock)) {
+		if (try_shared(self))
+			return;
+		sy__wakeful_sleep(&shared[index].lock);
+	}
+	self->slot = shared_slot(index);
 }
 
 /* The locks are unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. A forking thread has all
@@ -614,10 +625,9 @@ static SY__COLD void take_shared(struct sy__thread *self)
 		self->slot = SHARED;
 	while (self->slot == NO_SLOT && !try_shared(self)) {
 		sleep_through_claim();
-		if (looks > LOOKS_FOR_SLOT && shared_slots() > 1)
+		looks = sy__look_again(looks);
+		if (looks >= PATIENCE)
 			sleep_for_shared(self);
-		else
-			looks = sy__look_again(looks);
 	}
 }
 
@@ -629,9 +639,7 @@ static SY__COLD void leave_shared(struct sy__thread *self)
 	self->holds_at_lock = false;
 	if (self->claims)
 		return;
-	sy__unlock(&shared_locks[slot == SHARED ? 0 : sy__thread_slots() - slot]);
-	if (shared_slots() > 1)
-		sy__event_happens(&table.left, 1);
+	sy__wakeful_unlock(&shared[slot == SHARED ? 0 : sy__thread_slots() - slot].lock);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -741,14 +749,17 @@ static bool has_victims(void)
 	return false;
 }
 
-/* Steps 3 and 4. */
+/* Steps 3 and 4. After each victim that does not come the next get less time. */
 static void wait_for_fast_calls(unsigned patience)
 {
 	bool fenced = has_victims() && fence_all();
 
-	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
-		if (table.slots[slot].claimed && table.slots[slot].owner)
-			table.slots[slot].claimed = fenced && fast_call_ended(table.slots[slot].owner, patience);
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		if (!table.slots[slot].claimed || !table.slots[slot].owner)
+			continue;
+		table.slots[slot].claimed = fenced && fast_call_ended(table.slots[slot].owner, patience);
+		patience = table.slots[slot].claimed ? patience : patience / 2;
+	}
 }
 
 /* Step 5. Whether there was one. */
@@ -768,7 +779,7 @@ static bool forget_notes(void)
 }
 
 /* Steps 1 and 2 for all slots, with the table's lock held. Slots that nobody owns are claimed by that alone. False: some slow call
- * goes on. All threads may have been stopped in the middle of theirs, so after one such call the next gets less time. */
+ * goes on. All threads may have been stopped in the middle of theirs, so after each such call the next get less time. */
 static bool stop_all_slow_calls(struct sy__thread *self, unsigned patience)
 {
 	bool all = true;
@@ -779,32 +790,19 @@ static bool stop_all_slow_calls(struct sy__thread *self, unsigned patience)
 		bool stopped = !owner || table.slots[slot].lost || owner == self || stop_slow_calls(owner, patience);
 
 		table.slots[slot].claimed = !table.slots[slot].lost && owner != self && stopped;
-		if (!stopped)
-			patience = patience < SOON ? patience : PATIENCE;
+		patience = stopped ? patience : patience / 2;
 		all &= stopped;
 	}
 	return all;
 }
 
-/* The rest of a claim, of the slots whose slow calls have stopped. With the table's lock held. False: some did not come. */
-static bool claim_stopped(struct sy__thread *self, unsigned patience)
+/* The rest of a claim, of the slots whose slow calls have stopped. With the table's lock held. */
+static void claim_stopped(struct sy__thread *self, unsigned patience)
 {
-	bool all = true;
-
 	do
 		wait_for_fast_calls(patience);
 	while (forget_notes());
-	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
-		all &= table.slots[slot].claimed || !table.slots[slot].owner || table.slots[slot].owner == self;
 	self->claims = true;
-	return all;
-}
-
-static unsigned patience(void)
-{
-	unsigned halvings = table.failed_claims % FULL_EACH ? table.failed_claims : 0;
-
-	return PATIENCE >> (halvings < MOST_HALVINGS ? halvings : MOST_HALVINGS);
 }
 
 /* Step 6. */
@@ -847,11 +845,11 @@ bool sy__slots_claim_try(void)
 	hold_signals(self);
 	if (threads_sleep() || !sy__queue_try(&table.lock))
 		return false;
+	stop_all_slow_calls(self, PATIENCE);
 	for (unsigned index = 0; index < shared_slots(); index++)
-		if (self->slot != shared_slot(index) && sy__lock_try(&shared_locks[index]))
+		if (self->slot != shared_slot(index) && sy__wakeful_try(&shared[index].lock))
 			say_shared_claimed(index, true);
-	stop_all_slow_calls(self, patience());
-	table.failed_claims = claim_stopped(self, patience()) ? 0 : table.failed_claims + 1;
+	claim_stopped(self, PATIENCE);
 	return true;
 }
 
@@ -861,10 +859,10 @@ void sy__slots_release(void)
 	for (unsigned index = 0; index < shared_slots(); index++)
 		if (table.slots[shared_slot(index)].claimed) {
 			say_shared_claimed(index, false);
-			sy__unlock(&shared_locks[index]);
+			sy__wakeful_unlock(&shared[index].lock);
 		}
 	sy__queue_unlock(&table.lock);
-	sy__event_happens(&table.released, INT_MAX);
+	sy__event_happens(&table.released);
 }
 
 /* Nobody can own or claim the slot meanwhile, as both need the table's lock. Its last owner's writes are visible, as it gave the
@@ -899,7 +897,7 @@ static bool claim_shared(unsigned patience)
 	for (unsigned index = 0; index < shared_slots(); index++) {
 		unsigned looks = 0;
 
-		while (!sy__lock_try(&shared_locks[index])) {
+		while (!sy__wakeful_try(&shared[index].lock)) {
 			if (looks >= patience)
 				return false;
 			looks = sy__look_again(looks);
@@ -1051,7 +1049,7 @@ static void after_fork_child(void)
 	self->forking = false;
 	table.fences = false;
 	sy__queue_forget(&table.lock);
-	table.released.sleepers = table.left.sleepers = 0;
+	table.released.sleepers = 0;
 	release_outside(self);
 	if (reset_streams_lock)
 		reset_streams_lock();

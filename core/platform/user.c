@@ -84,6 +84,15 @@ static void sleep_on(const unsigned *word, unsigned value, long nanoseconds)
 #endif
 }
 
+static void wake(const unsigned *word, long most)
+{
+#ifdef SYS_futex
+	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAKE, most, 0);
+#else
+	(void)word, (void)most;
+#endif
+}
+
 /* On a word that nobody wakes. */
 static void sleep_for(long nanoseconds)
 {
@@ -152,15 +161,40 @@ void sy__event_wait(struct sy__event *event, unsigned count)
 	lock_wait_time += sy__monotonic() - start;
 }
 
-void sy__event_happens(struct sy__event *event, int most)
+void sy__event_happens(struct sy__event *event)
 {
 	__atomic_fetch_add(&event->count, 1u, __ATOMIC_SEQ_CST);
-#ifdef SYS_futex
 	if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST))
-		sy__system(SYS_futex, sy__system_word(&event->count), PRIVATE_WAKE, most, 0);
-#else
-	(void)most;
-#endif
+		wake(&event->count, INT_MAX);
+}
+
+bool sy__wakeful_try(struct sy__wakeful *lock)
+{
+	unsigned held = 0;
+
+	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+	       __atomic_compare_exchange_n(&lock->held, &held, 1u, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Whoever takes it so wakes another one at its end: of several that slept, the others sleep still. */
+bool sy__wakeful_ask(struct sy__wakeful *lock)
+{
+	return !__atomic_exchange_n(&lock->held, 2u, __ATOMIC_ACQUIRE);
+}
+
+void sy__wakeful_sleep(struct sy__wakeful *lock)
+{
+	uint64_t start = sy__monotonic();
+
+	lock_waits++;
+	sleep_on(&lock->held, 2, EVENT_NS);
+	lock_wait_time += sy__monotonic() - start;
+}
+
+void sy__wakeful_unlock(struct sy__wakeful *lock)
+{
+	if (__atomic_exchange_n(&lock->held, 0u, __ATOMIC_RELEASE) == 2)
+		wake(&lock->held, 1);
 }
 
 SY__COLD void sy__lock_wait(sy__lock_t *lock)

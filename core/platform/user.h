@@ -198,7 +198,17 @@ static inline unsigned sy__event_count(const struct sy__event *event)
 
 /* Sleeps, unless the event has happened since it was counted; may also return for no reason. */
 void sy__event_wait(struct sy__event *, unsigned count);
-void sy__event_happens(struct sy__event *, int most); /* wakes so many threads at most */
+void sy__event_happens(struct sy__event *);
+
+/* A lock for which any number of threads may sleep, each of which is woken once. */
+struct sy__wakeful {
+	unsigned held; /* 0: free, 1: held, 2: and a thread may sleep, so the end wakes one */
+};
+
+bool sy__wakeful_try(struct sy__wakeful *);   /* takes it if it is free */
+bool sy__wakeful_ask(struct sy__wakeful *);   /* the same; else its end will wake a thread. Also to be called once woken */
+void sy__wakeful_sleep(struct sy__wakeful *); /* until woken, or for no reason */
+void sy__wakeful_unlock(struct sy__wakeful *);
 
 /* In the child of a fork, by the thread that has it: forgets the waiters, which do not exist there. */
 void sy__queue_forget(struct sy__queue *);

@@ -388,6 +388,33 @@ static void test_the_working_set_of_the_depot(void)
 	end(&world);
 }
 
+/* Frees that find no memory for a magazine ask for it ever more seldom, and get one soon after there is some. */
+static void test_magazines_for_which_there_is_no_memory(void)
+{
+	static void *objects[3000];
+	struct world world = make(1, 1, "magazine", 1);
+	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
+	struct sy_page *pages[64] = { NULL }, *taken;
+	uint64_t before;
+	unsigned at = 0;
+
+	get_many(cache, objects, 3000);
+	while ((taken = sy_pages_alloc(world.pages, 0, 0, SY_NO_RECLAIM, SY_ANY_NODE)))
+		pages[at++ % 64] = taken;
+	before = world.pages->failures;
+	free_all(cache, 0, objects, 1000);
+	CHECK_EQUAL(world.pages->failures - before, 9); /* before the frees number 1, 3, 7, ... 511 */
+	CHECK(loaded_of(cache, 0)->loaded == NULL);
+	check(&world);
+	for (at = 0; at < 64; at++)
+		sy_pages_free(world.pages, 0, pages[at]);
+	free_all(cache, 0, objects + 1000, 2000);
+	CHECK(counts_of(cache).objects_cached > 900);
+	CHECK_EQUAL(sy__bonwick_cache(cache)->depot.failures, 0);
+	check(&world);
+	end(&world);
+}
+
 static void test_constructed_objects_in_magazines(void)
 {
 	struct world world = make(1, 1, "magazine", 1);
@@ -639,6 +666,7 @@ int main(void)
 	test_magazines_are_exchanged();
 	test_the_depot_is_drained();
 	test_the_working_set_of_the_depot();
+	test_magazines_for_which_there_is_no_memory();
 	test_constructed_objects_in_magazines();
 	test_nodes(0);
 	test_nodes(1);

@@ -1,7 +1,8 @@
 /*
  * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by
  * looks more seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one
- * comes free. Whoever is far behind in a line looks seldom.
+ * comes free. Whoever is far behind in a line looks seldom. A claim from inside a call gives its processor to nobody, but leaves
+ * out threads that are in a call. Threads that sleep for a lock are woken one by one.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <errno.h>
@@ -155,6 +156,81 @@ static void beyond_the_slots(void)
 	world_close(&world);
 }
 
+static void *stay_inside(void *slot)
+{
+	CHECK(sy__call_enter(slot));
+	sem_post(&arrived);
+	sem_wait(&goes_on);
+	sy__call_leave();
+	return NULL;
+}
+
+/* Were it to yield, it would go on only after all threads that can run, each of which had its turn; with every slot claimed. */
+static void claims_leave_out_who_is_inside(void)
+{
+	static pthread_t threads[OTHERS];
+	static unsigned slots[OTHERS];
+	unsigned own;
+	uint64_t before;
+
+	for (unsigned i = 0; i < OTHERS; i++) {
+		start(&threads[i], stay_inside, &slots[i]);
+		sem_wait(&arrived);
+	}
+	CHECK(sy__call_enter(&own));
+	before = sy_platform_lock_wait_time();
+	CHECK(sy__slots_claim_try());
+	CHECK_EQUAL(sy_platform_lock_wait_time() - before, 0);
+	for (unsigned i = 0; i < OTHERS; i++)
+		CHECK(!sy__slot_mine(slots[i]));
+	sy__slots_release();
+	for (unsigned i = 0; i < OTHERS; i++)
+		sem_post(&goes_on);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(sy__slots_claim_try());
+	for (unsigned i = 0; i < OTHERS; i++)
+		CHECK(sy__slot_mine(slots[i]));
+	sy__slots_release();
+	sy__call_leave();
+}
+
+static struct sy__wakeful lock;
+static unsigned inside, turns;
+
+static void *take_turns(void *none)
+{
+	for (unsigned i = 0; i < CALLS / 10; i++) {
+		while (!sy__wakeful_ask(&lock))
+			sy__wakeful_sleep(&lock);
+		CHECK(!inside++);
+		sched_yield();
+		turns++;
+		inside--;
+		sy__wakeful_unlock(&lock);
+	}
+	return none;
+}
+
+static void sleepers_are_woken(void)
+{
+	pthread_t threads[OTHERS];
+
+	CHECK(sy__wakeful_try(&lock));
+	CHECK(!sy__wakeful_try(&lock));
+	for (unsigned i = 0; i < OTHERS; i++)
+		start(&threads[i], take_turns, NULL);
+	sched_yield();
+	sy__wakeful_unlock(&lock);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQUAL(turns, OTHERS * (CALLS / 10));
+	CHECK(sy__wakeful_try(&lock));
+	CHECK_EQUAL(lock.held, 1); /* nobody sleeps any more, so its end makes no system call */
+	sy__wakeful_unlock(&lock);
+	CHECK_EQUAL(lock.held, 0);
+}
+
 int main(void)
 {
 	sem_init(&arrived, 0, 0);
@@ -163,5 +239,7 @@ int main(void)
 	beyond_the_slots();
 	long_waits_sleep();
 	those_far_behind_look_seldom();
+	claims_leave_out_who_is_inside();
+	sleepers_are_woken();
 	return check_result();
 }

@@ -95,7 +95,9 @@ struct sy__bonwick_magazines {
 
 struct sy__bonwick_depot {
 	sy__lock_t lock;
-	uint32_t kind;       /* of new magazines; written under the lock and read without, as any kind will do */
+	uint8_t kind;        /* of new magazines; written under the lock and read without, as any kind will do */
+	uint8_t failures;    /* so many times in a row there was no memory for a new one; as skip, a figure that any thread may set */
+	uint16_t skip;       /* frees that do not try again */
 	uint32_t contention; /* how often slots found the lock taken since the working set began */
 	uint32_t since;      /* when that was; sy__bonwick_time() */
 	struct sy__bonwick_magazines full, empty;

@@ -29,6 +29,7 @@
 #include "bonwick.h"
 
 #define MOST_CONTENTION 3u
+#define MOST_FAILURES 10u
 
 typedef struct sy__bonwick_loaded entry_own;
 
@@ -153,12 +154,36 @@ static bool exchange(struct sy__bonwick_cache *cache, struct sy__bonwick_loaded 
 	return magazine != NULL;
 }
 
+/* Where there was no memory lately the next frees do not ask: 1, 3, 7, … of them. Asking in vain costs much more than a free to the
+ * slabs, which may have to go on for as long as these keep what they get. Relaxed: of threads that ask at once, some ask too often. */
+static bool skips_making(struct sy__bonwick_depot *depot)
+{
+	uint16_t left = __atomic_load_n(&depot->skip, __ATOMIC_RELAXED);
+
+	if (left)
+		__atomic_store_n(&depot->skip, (uint16_t)(left - 1), __ATOMIC_RELAXED);
+	return left;
+}
+
+static void note_making(struct sy__bonwick_depot *depot, bool made)
+{
+	unsigned failures = made ? 0 : __atomic_load_n(&depot->failures, __ATOMIC_RELAXED) + 1u;
+
+	failures = failures < MOST_FAILURES ? failures : MOST_FAILURES;
+	__atomic_store_n(&depot->failures, (uint8_t)failures, __ATOMIC_RELAXED);
+	__atomic_store_n(&depot->skip, (uint16_t)((1u << failures) - 1), __ATOMIC_RELAXED);
+}
+
 /* Puts a new magazine into the depot; false: no memory. Called outside local sections. */
 static bool make_magazine(struct sy__bonwick_cache *cache, unsigned slot)
 {
 	unsigned kind = __atomic_load_n(&cache->depot.kind, __ATOMIC_RELAXED);
-	struct sy__bonwick_magazine *magazine = sy_cache_alloc(cache_of(cache, kind), slot, SY_NO_RECLAIM, SY_ANY_NODE);
+	struct sy__bonwick_magazine *magazine;
 
+	if (skips_making(&cache->depot))
+		return false;
+	magazine = sy_cache_alloc(cache_of(cache, kind), slot, SY_NO_RECLAIM, SY_ANY_NODE);
+	note_making(&cache->depot, magazine);
 	if (!magazine)
 		return false;
 	magazine->kind = kind;
@@ -254,7 +279,7 @@ static void end_working_set(struct sy__bonwick_cache *cache)
 	full = next_working_set(&depot->full);
 	empty = next_working_set(&depot->empty);
 	if (depot->contention > MOST_CONTENTION && cache->cache.size < kinds[depot->kind].at_most)
-		__atomic_store_n(&depot->kind, depot->kind + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&depot->kind, (uint8_t)(depot->kind + 1), __ATOMIC_RELAXED);
 	depot->contention = 0;
 	depot->since = sy__bonwick_time();
 	sy__unlock(&depot->lock);
@@ -279,7 +304,7 @@ static void init(struct sy__bonwick_cache *cache)
 
 	while (cache->cache.size <= kinds[kind].above)
 		kind++;
-	cache->depot = (struct sy__bonwick_depot){ .lock = SY__LOCK_INIT, .kind = kind, .since = sy__bonwick_time() };
+	cache->depot = (struct sy__bonwick_depot){ .lock = SY__LOCK_INIT, .kind = (uint8_t)kind, .since = sy__bonwick_time() };
 }
 
 const struct sy__bonwick_layer sy__bonwick_magazine_layer = {
