@@ -40,9 +40,9 @@
 
 /* In heaps of threads, which have the dummy slot too: at most, and where addresses are few. See sy__thread_slots. */
 #define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* a limit to so many bytes leaves no room for the state of many slots */
-#define SY_FEW_THREAD_SLOTS 511u
+#define SY_FEW_THREAD_SLOTS 255u
 #ifndef SY_THREAD_SLOTS
-#define SY_THREAD_SLOTS (sizeof(void *) > 4 ? 1023u : SY_FEW_THREAD_SLOTS)
+#define SY_THREAD_SLOTS (sizeof(void *) > 4 ? 1023u : 511u)
 #endif
 #define SY_SHARED_SLOTS 32u /* of them, for threads beyond: slot 0 and the last ones */
 #ifndef SY_WARM_SLOTS
