@@ -27,7 +27,7 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle"):
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -129,6 +129,12 @@ def test_sizes_that_change(built: Path) -> None:
     """What small objects have left, and what mappings have, are not both kept. 60 MiB are live; classes and the program take some."""
     done = _run([str(built / "sizes")], str(run.library()), "yard")
     assert 60 < int(done.stdout) < 100
+
+
+def test_idle_threads_keep_little(built: Path) -> None:
+    """All is free, of 256 MiB that were in use, though never at once. By how many threads ran at once, 30 to 160 MiB stay."""
+    done = _run([str(built / "idle")], str(run.library()), "yard")
+    assert 0 < int(done.stdout) < 200
 
 
 @pytest.mark.parametrize("size", [8, 16, 1024, 1025, 2100, 5000, 9000, 12000, 16400, 19000])

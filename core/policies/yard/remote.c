@@ -118,9 +118,7 @@ static inline uint64_t send_home(struct sy__yard_cache *cache, unsigned slot, st
 
 	if ((!may_be_own || !sy__yard_put_own(cache, own, row->page, row->first, row->last, row->count)) && sy__unlikely(!push_row(cache, row)))
 		return push_moving(cache, slot, row);
-	if (sy__unlikely(own->empty_slabs > SY__YARD_EMPTY))
-		return sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
-	return 0;
+	return sy__unlikely(own->empty_slabs) ? sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own)) : 0;
 }
 
 uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)

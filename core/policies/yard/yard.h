@@ -31,7 +31,8 @@ SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
 #define SY__YARD_EMPTY 2u        /* slabs without an object in use that a slot keeps in any case, */
-#define SY__YARD_MOST_SPARE 200u /* and so many more at most because it needs them again and again */
+#define SY__YARD_MOST_SPARE 200u /* and so many more at most because it needs them again and again; */
+#define SY__YARD_FEW_SLOTS 16u   /* where threads have had more slots, none in any case: those of idle threads would be too many */
 
 /* What a slot has of a cache, on a cache line of its own. All zero: nothing yet, as of the dummy for ever. */
 struct sy__yard_slot {
@@ -152,9 +153,10 @@ static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const s
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	bool spares = own->spare && sy__retained_wanted(cache->base.cache.heap, sy__yard_slot_offset(cache, own));
+	const struct sy_heap *heap = cache->base.cache.heap;
+	bool spares = own->spare && sy__retained_wanted(heap, sy__yard_slot_offset(cache, own));
 
-	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
+	return (heap->threads && sy__slots_high() > SY__YARD_FEW_SLOTS ? 0u : SY__YARD_EMPTY) + (spares ? own->spare : 0u);
 }
 
 /* The next object of a slot that has one on its freelist. Hardened, NULL if the program has written into it: the list is lost. */
