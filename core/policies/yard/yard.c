@@ -300,7 +300,7 @@ static const char *const harden[] = SY__HARDEN_WORDS;
 static const struct sy_tunable tunables[] = {
 	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, false, "order of the smallest slabs (pages: 2^order)" },
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL, false,
-	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
+	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 6" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
 	                       "objects that a slab should hold at least; 0: by size" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
