@@ -150,9 +150,7 @@ kmalloc-cg-64        128    128     64   64    1 : tunables    0    0    0 : sla
 """
 
 
-def snapshot_trace(
-    path: Path, slabinfo: str = SLABINFO, attributes: dict[str, dict[str, str]] | None = None, apart: int = 4096
-) -> Path:
+def snapshot_trace(path: Path, slabinfo: str = SLABINFO, attributes: dict[str, dict[str, str]] | None = None, apart: int = 4096) -> Path:
     """`apart`: bytes from one freed dentry to the next."""
     build = handmade.Builder()
     build.metadata.cpus = 1
