@@ -7,14 +7,13 @@
  *           most for the commonest requests. Each type of use has the whole set: normal, reclaimable, charged to a memory
  *           cgroup, DMA. Long-lived and reclaimable objects in one slab would pin it.
  *   fine    8 bytes, steps of 16 up to 256, eight classes to each doubling up to 1 KiB, and more from there on: at most 1/9 of an
- *           object is unused from 256 bytes on, 1/16 in most cases from 1 KiB on. What is left at a slab's end counts too, and is
- *           most where a slab has few objects. So from 4 KiB on the classes are what 64 or 128 KiB hold 15, 14 ... of, from
- *           8 KiB on what 256 KiB hold 30, 28 ... 8 of. 4,368 bytes hold a page with a header of 272 bytes, a common
- *           request of databases. One type serves all: a program's memory is all alike.
+ *           object is unused from 256 bytes on, 1/13 from 1 to 16 KiB. What is left at a slab's end counts too, and is most
+ *           where a slab has few objects. So from 4 KiB on the classes are what 128 KiB hold 30, 28, 27 ... 16 of, from 8 KiB
+ *           on what 256 KiB hold 30, 28, 27 ... 8 of. 4,368 bytes hold a page with a header of 272 bytes, a common request of
+ *           databases. One type serves all: a program's memory is all alike.
  *
  * A class is aligned to the largest power of two that divides its size, to a page at most, and at least as sy_sizing.align says;
- * Linux's 96 and 192 to 8 bytes. Up to a page, no class between two multiples of a power of two is passed by a request for one of
- * them (sy__kmalloc_aligns).
+ * Linux's 96 and 192 to 8 bytes. Up to a page, the fine class of a multiple of a power of two is one too (sy__kmalloc_aligns).
  *
  * One look at a table finds the class of a size: up to 1 KiB in steps of 8 bytes, straight to the cache; above in steps of 16 bytes
  * up to 8 KiB, and of 256 from there on.

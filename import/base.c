@@ -219,11 +219,11 @@ static size_t first_pages(struct capture *capture, unsigned shift, uint64_t page
 /* The base that puts most objects into slabs, and twice as many as any other does. */
 static void base_of_slabs(struct capture *capture, const struct slab_frames *slabs, struct base *base, unsigned shift)
 {
-	uint64_t pages[SAMPLES], *candidates = NULL, align = (uint64_t)ALIGN >> shift;
+	uint64_t pages[SAMPLES], *candidates = NULL, within = ((uint64_t)ALIGN >> shift) - 1;
 	size_t sampled = first_pages(capture, shift, pages), count = 0, room = 0;
 	for (size_t i = 0; i < sampled; i++)
 		for (size_t j = 0; j < slabs->count; j++)
-			if ((pages[i] - slabs->frames[j]) % align == 0)
+			if (!((pages[i] - slabs->frames[j]) & within))
 				APPEND(candidates, count, room, (pages[i] - slabs->frames[j]) & (UINT64_MAX >> shift));
 	if (count)
 		qsort(candidates, count, sizeof *candidates, by_value);

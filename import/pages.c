@@ -1,7 +1,7 @@
 /*
- * What is known of each page frame: never seen, freed, a slab older than the capture, or in which live run it lies. A hash of chunks of 512 frames, because a
- * capture touches a small part of a machine's memory, in clusters. The last chunk is remembered: events that are neighbours in
- * time are often neighbours in memory.
+ * What is known of each page frame: never seen, freed, a slab older than the capture, or in which live run it lies. A hash of
+ * chunks of 512 frames, because a capture touches a small part of a machine's memory, in clusters. The last chunk is remembered:
+ * events that are neighbours in time are often neighbours in memory.
  */
 #include "import.h"
 

@@ -86,7 +86,7 @@ static __attribute__((noinline)) uint64_t serve(const struct driver *populated)
 	uint64_t operations = 0;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
-		if (step_allocates(step) || step_frees(step)) {
+		if (step_of_object(step)) {
 			operations++;
 			if (step->kind != EVENT_CACHE_FREE || driver->live[step->handle])
 				cost_object(driver, step);

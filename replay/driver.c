@@ -109,11 +109,6 @@ static struct step tick_step(uint64_t time)
 		              .kind = STEP_TICK };
 }
 
-static bool is_object(unsigned kind)
-{
-	return kind <= EVENT_CACHE_FREE;
-}
-
 static struct step event_step(const struct scratch_event *event, unsigned slots)
 {
 	struct step step = { .handle = event->handle, .size = event->size, .flags = (uint16_t)event->flags,
@@ -122,7 +117,7 @@ static struct step event_step(const struct scratch_event *event, unsigned slots)
 
 	if (event->kind == EVENT_PAGE_ALLOC)
 		step.flags = page_flags(event);
-	if (is_object(event->kind))
+	if (step_of_object(&step))
 		step.order = !!(event->flags & EVENT_IMPLIED);
 	if (event->kind == EVENT_OLDER_PAGE_FREE)
 		step.size = event->handle; /* a page frame number */

@@ -103,6 +103,11 @@ static inline bool step_frees(const struct step *step)
 	return step->kind == EVENT_KFREE || step->kind == EVENT_CACHE_FREE;
 }
 
+static inline bool step_of_object(const struct step *step)
+{
+	return step_allocates(step) || step_frees(step);
+}
+
 /* Whether it is one of driver_pages. */
 static inline bool step_of_pages(const struct step *step)
 {

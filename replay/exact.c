@@ -575,7 +575,7 @@ static inline void run_steps(struct exact *exact, bool scalars_alone)
 		}
 		if (!scalars_alone)
 			pass_time(exact, event->time_ns);
-		if (!step_allocates(step) && !step_frees(step)) {
+		if (!step_of_object(step)) {
 			exact->now = event->time_ns;
 			run_other(exact, step, event++);
 			look_at_pages(exact, (uint64_t)(event - driver->scratch->events));

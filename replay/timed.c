@@ -145,7 +145,7 @@ static struct counted count_steps(const struct driver *driver)
 
 	for (uint64_t i = 0; i < driver->step_count; i++) {
 		const struct step *step = &driver->steps[i];
-		bool object = step_allocates(step) || step_frees(step);
+		bool object = step_of_object(step);
 
 		counted.operations += object;
 		counted.page_operations += driver->heap && step_of_pages(step);

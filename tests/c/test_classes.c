@@ -71,6 +71,14 @@ static void check_headers(struct sy_heap *heap)
 	CHECK(taken(heap, 8192 + 16) * 15 <= 131072);
 }
 
+/* Up to a page, a request for a multiple of a power of two gets a class that is one, as an aligned allocation counts on. */
+static void check_multiples(struct sy_heap *heap)
+{
+	for (size_t power = 16; power <= 4096; power *= 2)
+		for (size_t size = power; size <= 4096; size += power)
+			CHECK(taken(heap, size) % power == 0);
+}
+
 /* One of how many parts of an object of more than 256 bytes may be unused. */
 static size_t parts_unused_one(size_t size)
 {
@@ -101,6 +109,7 @@ static void test_fine(const char *policy)
 			CHECK(left_over(262144, classes[i]) <= 262144 / 32 && classes[i] % 256 == 0);
 	}
 	check_headers(heap);
+	check_multiples(heap);
 	sy_heap_close(heap);
 }
 

@@ -230,8 +230,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     addresses = (np.concatenate(given_back) << np.uint64(PAGE_SHIFT)) + np.uint64(proofs.base or 0)
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
-        end_classes, means,
-        _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(), addresses,
+        end_classes, means, _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(), addresses,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
