@@ -60,7 +60,7 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 	struct sy__yard_slot *own = sy__yard_small_slot(size, heap);
 	void *object = sy__yard_take_this_slot(own);
 
-	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
+	return sy__likely(object) ? sy__result(object) : sy__yard_malloc_refill(size, heap, own);
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state

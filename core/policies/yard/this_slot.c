@@ -4,11 +4,11 @@
  * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's
  * entry:
  *
- *   kmem_cache_alloc 17   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
- *                         object that was, and where from (2), SY_ZERO? (2), jump and return (3, with a move)
+ *   kmem_cache_alloc 16   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
+ *                         object that was, and where from (2), SY_ZERO? (2), jump and return (2)
  *   kmem_cache_free  13   begin and end (3), the object handed out last? (2), where from (1), was it freed just now? (2), the
  *                         push (3), jump and return (2)
- *   kmalloc 24, kfree 16  as these, with the class of the size in place of the cache, flags, and NULL
+ *   kmalloc 23, kfree 16  as these, with the class of the size in place of the cache, flags, and NULL
  *
  * Nothing but the slot's own line, the object and the thread's own words is written. Which object was handed out last is the
  * thread's to know, with the slot that it came from (sy__call_note): so neither its page's slab nor its cache is looked up when it
@@ -92,7 +92,7 @@ static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 		return refill_this_slot(sy__yard_cache(cache), flags, own);
 	if (sy__unlikely(flags & SY_ZERO))
 		return sy__yard_zeroed(sy__yard_cache(cache), object);
-	return object;
+	return sy__result(object);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
@@ -125,7 +125,7 @@ static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
 		return kmalloc_other_this_slot(size, flags, heap);
 	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
-	return sy__likely(object) ? object : kmalloc_other_this_slot(size, flags, heap);
+	return sy__likely(object) ? sy__result(object) : kmalloc_other_this_slot(size, flags, heap);
 }
 
 /* Sizes that no class serves, and 0. */
