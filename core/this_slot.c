@@ -24,6 +24,7 @@
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"
+#include "backend/large.h"
 #include "backend/run_cache.h"
 #include "visits.h"
 
@@ -141,6 +142,12 @@ void sy__heap_tick(struct sy_heap *heap)
 
 /* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
+void *sy__zeroed(const struct sy_cache *cache, void *object)
+{
+	sy__fill(object, 0, cache->object_size);
+	return object;
+}
+
 void *sy__this_slot_failed(struct sy_cache *cache, unsigned flags)
 {
 	return cache->heap->on_cache_failure ? cache->heap->on_cache_failure(cache, flags) : NULL;
@@ -193,6 +200,30 @@ void sy__this_slot_kfree(void *object, struct sy_heap *heap)
 		return;
 	heap->policy->kfree(heap, slot, object);
 	sy__this_slot_leave(heap);
+}
+
+void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	ptrdiff_t slot_offset = sy__call_begin();
+	void *object = NULL;
+
+	if (sy__likely(size && !flags && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__large_refuses(heap, size)) && !sy__tick_is_due())
+		object = sy__large_alloc_cached(heap, sy__run_cache_at(heap, slot_offset), size);
+	if (sy__unlikely(!object))
+		return sy__this_slot_kmalloc(size, flags, heap);
+	sy__call_end();
+	return object;
+}
+
+void sy__this_slot_large_free(void *object, struct sy_heap *heap, struct sy_page *page)
+{
+	ptrdiff_t slot_offset = sy__call_begin();
+
+	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET &&
+	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
+		sy__call_end();
+	else
+		sy__this_slot_kfree(object, heap);
 }
 
 void sy__this_slot_free(void *object, struct sy_heap *heap)

@@ -28,7 +28,10 @@ SY__COLD void sy__this_slot_cache_free(struct sy_cache *, void *object);
 SY__COLD void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap *);
 SY__COLD void *sy__this_slot_malloc(size_t size, struct sy_heap *);
 SY__COLD void sy__this_slot_kfree(void *object, struct sy_heap *);
+SY__COLD void *sy__zeroed(const struct sy_cache *, void *object); /* out of line, so that fast paths need no stack frame; returns it */
 void sy__this_slot_leave(struct sy_heap *); /* ends a slow call in a heap of threads; each SY__TICK_CALLS-th looks at the clock */
+void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *); /* by a fast call if the slot caches a run; a call need not */
+void sy__this_slot_large_free(void *object, struct sy_heap *, struct sy_page *); /* have begun. Of what is in no slab, with its page */
 void sy__this_slot_free(void *object, struct sy_heap *); /* frees any address; a call need not have begun */
 
 /* The slot that sy__call_begin returned; not the dummy's. */

@@ -25,7 +25,7 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 
 	if (sy__unlikely(!own->freelist))
 		return NULL;
-	object = sy__yard_pop(own->cache, own, 0);
+	object = sy__yard_pop(own->cache, &own->freelist, 0);
 	if (sy__unlikely(!object))
 		return NULL;
 #ifndef SY_HARDENED /* whose frees look at the object's slab in any case */
