@@ -205,17 +205,20 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	return pages;
 }
 
-/* The active slab, if nothing of it is in use. It is looked through once, until its freelist changes. */
+/* The active slab, if nothing of it is in use: all that is out of it is on the freelist. That is looked through once, until it or the
+ * number of what is out changes. */
 static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
-	uint32_t first = (uint32_t)(uintptr_t)own->freelist | 1, free; /* never that of a slot which nobody looked at */
+	uint32_t out, seen;
 
-	if (!own->slab || own->seen == first)
+	if (!own->slab)
 		return 0;
-	own->seen = first;
-	free = own->uncarved + sy__yard_slab(own->slab)->local_objects;
-	free += sy__node_length(&cache->base, own->slab, own->freelist);
-	return free == sy__yard_in_use_now(sy__yard_slab(own->slab)) ? sy__yard_deactivate(cache, slot, own) : 0;
+	out = (uint32_t)sy__yard_in_use_now(sy__yard_slab(own->slab)) - own->uncarved - sy__yard_slab(own->slab)->local_objects;
+	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never that of a slot which nobody looked at */
+	if (own->seen == seen)
+		return 0;
+	own->seen = seen;
+	return sy__node_length(&cache->base, own->slab, own->freelist) == out ? sy__yard_deactivate(cache, slot, own) : 0;
 }
 
 SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)

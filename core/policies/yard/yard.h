@@ -49,7 +49,7 @@ struct sy__yard_slot {
 	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
 	int16_t node;                 /* of the active slab */
 	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
-	uint32_t seen;                /* what was first on it when the slot was last scavenged, likewise */
+	uint32_t seen;                /* tells what it was when the slot was last scavenged, see give_active */
 #ifdef SY_HARDENED
 	struct sy__quarantine quarantine;
 #endif
