@@ -189,6 +189,7 @@ struct scan {
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
 	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t raw;      /* lines with the number of an event's type in place of its name and fields */
 	uint64_t hidden; /* events whose pointer is not printed at all */
 	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
 	uint64_t tick_ns; /* of such a time's unit */
