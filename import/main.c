@@ -67,7 +67,7 @@ static void refuse_nothing(const struct capture *capture)
 		die(truncated ? "the input has no whole line; its first one has no end" : "the input is empty");
 	if (!events && unplaced)
 		die("no event in the input has a CPU in brackets, a time and a name; perf script -F cpu,time,event,trace prints them");
-	if (!events && raw > lines / 2)
+	if (!events && raw > lines / 4)
 		die("the events have no names; tracefs prints them without its options raw, hex and bin (echo noraw > trace_options)");
 	if (!events)
 		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
