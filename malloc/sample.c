@@ -9,7 +9,7 @@
  * slabyard_sample_rate is N. Whoever writes it, the program or another process, switches sampling on and off: the heap's slow calls look
  * at it now and then. The intervals are random, N in the mean, so that no pattern of the program escapes.
  *
- * Windows. Counting adds 12 instructions to the 19 of a hot malloc. With a rate from WINDOWED on, malloc counts only in one of WINDOWS windows of
+ * Windows. Counting adds 12 instructions to the 18 of a hot malloc. With a rate from WINDOWED on, malloc counts only in one of WINDOWS windows of
  * time, at random, and samples so many times as many there. Slow calls begin windows and end them; no window is ended, and none begun,
  * by a program that makes none.
  *
