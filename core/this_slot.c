@@ -259,7 +259,8 @@ void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *hea
 	ptrdiff_t slot_offset = sy__call_begin();
 	void *object = NULL;
 
-	if (sy__likely(size && !flags && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__large_refuses(heap, size)) && !sy__tick_is_due())
+	if (sy__likely(size && !flags && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__large_refuses(heap, size)) &&
+	    !sy__tick_is_due())
 		object = sy__large_alloc_cached(heap, sy__run_cache_at(heap, slot_offset), size);
 	if (sy__unlikely(!object))
 		return sy__this_slot_kmalloc(size, flags, heap);
