@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SCRATCH_VERSION = 2
+SCRATCH_VERSION = 3
 SCRATCH_ALIGN = 64
 NO_HANDLE = 4294967295
 VACATED = 4294967294
@@ -57,6 +57,11 @@ RECORDS = {
         "names": ["handle", "size", "cache", "cpu", "flags"],
         "formats": ["<u4", "<u4", "<u2", "<u2", "<u4"],
         "offsets": [0, 4, 8, 10, 12], "itemsize": 16,
+    }),
+    "grace": np.dtype({
+        "names": ["begins_ns", "ends_ns"],
+        "formats": ["<u8", "<u8"],
+        "offsets": [0, 8], "itemsize": 16,
     }),
     "run": np.dtype({
         "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges"],
