@@ -417,13 +417,16 @@ def _arranged(
         np.bincount(np.searchsorted(slabs, some // slab_bytes), minlength=len(slabs)) for some in (addresses, free["address"])
     )
     gone = np.isin(slabs * slab_bytes, given_back)
-    if kind.proved:  # what was free, and in slabs that went all that the trace does not free
-        total = max(freed, min(total, kind.room - int(np.where(gone, kind.slab_objects - counts, empty).sum())))
+    # What was free, and in slabs that went all that the trace does not free.
+    proved = np.where(gone, np.maximum(0, kind.slab_objects - counts), empty) * kind.proved
+    if kind.proved:
+        total = max(freed, min(total, kind.room - int(proved.sum())))
     vacated = max(0, kind.room - total)
+    proved = _dealt(vacated, proved)
     # Of a slab that was allocated from, all that was free has been seen.
     used = np.where(empty > 0, kind.slab_objects - empty, kind.per_slab)
     stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, used - counts)))
-    holes = _dealt(vacated, np.maximum(0, kind.slab_objects - counts - stay))
+    holes = proved + _dealt(vacated - int(proved.sum()), np.maximum(0, kind.slab_objects - counts - stay - proved))
     left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
     places, cpu_of = _first_uses(slabs, free, slab_bytes)
     places[(empty > 0) & (counts + stay == 0)] = -1
