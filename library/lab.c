@@ -101,17 +101,14 @@ void sy_lab_tick(struct sy_heap *heap)
 		heap->policy->tick(heap);
 }
 
-bool sy_lab_as_recorded(const struct sy_heap *heap)
-{
-	return heap->as_recorded;
-}
-
-void sy_lab_graces(struct sy_heap *heap, uint64_t (*ends)(void), uint64_t (*now)(void))
+bool sy_lab_as_recorded(struct sy_heap *heap, const struct sy_lab_graces *graces)
 {
 	static struct sy_grace grace;
 
-	grace = (struct sy_grace){ .wanted = ends, .passed = now };
-	heap->grace = &grace;
+	grace = (struct sy_grace){ .wanted = graces->ends, .passed = graces->now };
+	if (heap->as_recorded)
+		heap->grace = &grace;
+	return heap->as_recorded;
 }
 
 static bool is_first(const struct sy_deferred *entry, const void *heap)

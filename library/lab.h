@@ -61,12 +61,13 @@ void sy_lab_drain(struct sy_heap *, unsigned slot);
 uint64_t sy_lab_tick_due(const struct sy_heap *);
 void sy_lab_tick(struct sy_heap *);
 
-/* Whether the heap follows the rules of the kernel that the workload comes from (struct sy_kernel), as far as a policy knows them. */
-bool sy_lab_as_recorded(const struct sy_heap *);
+/* Grace periods as the workload's kernel had them: a wait ends when now() has reached what ends() told at its begin; neither decreases. */
+struct sy_lab_graces {
+	uint64_t (*ends)(void), (*now)(void);
+};
 
-/* From now on a wait for a grace period that begins now ends when now() has reached ends(), which never decreases. For one heap at a time;
- * it outlives its heap. */
-void sy_lab_graces(struct sy_heap *, uint64_t (*ends)(void), uint64_t (*now)(void));
+/* Whether the heap follows the rules of the kernel that the workload comes from (struct sy_kernel). If so it waits like that from now on. */
+bool sy_lab_as_recorded(struct sy_heap *, const struct sy_lab_graces *);
 
 /* Ends the longest wait for a grace period, whatever the time is. False: nothing waits. */
 bool sy_lab_end_grace(struct sy_heap *);

@@ -16,7 +16,7 @@
 #include "fault.h"
 
 #define SCRATCH_MAGIC "SLABYARD"
-#define SCRATCH_VERSION 3u
+#define SCRATCH_VERSION 2u
 #define SCRATCH_ALIGN 64u
 #define NO_HANDLE UINT32_MAX /* of an older object: never freed in the trace */
 #define VACATED (UINT32_MAX - 1) /* of an older object: freed once all older objects are there, for the hole that it leaves */

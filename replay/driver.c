@@ -78,7 +78,7 @@ static uint64_t grace_ends(void)
 
 uint64_t driver_longest_grace(const struct driver *driver)
 {
-	return driver->scratch->run->grace_ns * (sy_lab_as_recorded(driver->heap) ? LONGEST_GRACES : 1);
+	return driver->scratch->run->grace_ns * (driver->as_recorded ? LONGEST_GRACES : 1);
 }
 
 /* A heap by the rules of the recorded kernel begins with its layout, and waits as long as that did. */
@@ -90,7 +90,6 @@ static void begin_as_recorded(struct driver *driver)
 	}
 	recorded = driver->scratch;
 	next_grace = 0;
-	sy_lab_graces(driver->heap, grace_ends, trace_clock);
 }
 
 /* ---- Pages of the environment --------------------------------------------------------------------------------- */
@@ -342,6 +341,7 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 
 static bool create_heap(struct driver *driver, const struct driver_options *options, struct fault *fault)
 {
+	static const struct sy_lab_graces graces = { .ends = grace_ends, .now = trace_clock };
 	const struct scratch_run *run = driver->scratch->run;
 	struct sy_heap_config config = spec_heap_config(driver->spec, run->cpus, run->nodes);
 
@@ -351,7 +351,8 @@ static bool create_heap(struct driver *driver, const struct driver_options *opti
 	if (!driver->heap)
 		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
 		              spec_name(driver->spec), simulated_mib(driver));
-	if (sy_lab_as_recorded(driver->heap))
+	driver->as_recorded = sy_lab_as_recorded(driver->heap, &graces);
+	if (driver->as_recorded)
 		begin_as_recorded(driver);
 	sy_lab_log(driver->heap, options->log, options->log_context);
 	return true;

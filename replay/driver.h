@@ -38,6 +38,7 @@ struct driver {
 	struct sy_heap *heap;   /* likewise */
 	const struct scratch_older *laid; /* the older objects of this allocator: laid_count */
 	uint64_t laid_count;
+	bool as_recorded; /* it follows the rules of the recorded kernel */
 	struct malloc_target malloc;
 	struct sy_cache **caches; /* by number in the trace; NULL for a malloc */
 	void **live;              /* by handle: object or struct sy_page; NULL: none */

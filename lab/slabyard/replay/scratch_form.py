@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SCRATCH_VERSION = 3
+SCRATCH_VERSION = 2
 SCRATCH_ALIGN = 64
 NO_HANDLE = 4294967295
 VACATED = 4294967294
