@@ -255,7 +255,7 @@ static bool check_older(const struct scratch *scratch, const struct scratch_olde
 	return true;
 }
 
-/* Both lists of older objects have the same handles, of the same holders. */
+/* The other list of older objects may lack some of the handles of the first; a free of these then does nothing. */
 static bool check_laid(const struct scratch *scratch, const uint32_t *holders, struct fault *fault)
 {
 	size_t handles = scratch->run->handles;
@@ -267,8 +267,9 @@ static bool check_laid(const struct scratch *scratch, const uint32_t *holders, s
 	if (!others)
 		return refuse(fault, "no memory to check %zu handles", handles);
 	good = check_older(scratch, scratch->laid, scratch->laid_count, others, fault);
-	if (good && memcmp(others, holders, handles * sizeof *others) != 0)
-		good = refuse(fault, "the scratch file is damaged: its two lists of older objects do not have the same handles");
+	for (size_t i = 0; good && i < handles; i++)
+		if (others[i] != HELD_BY_NOBODY && others[i] != holders[i])
+			good = refuse(fault, "the scratch file is damaged: handle %zu is another object in each list of older ones", i);
 	free(others);
 	return good;
 }

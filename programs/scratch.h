@@ -118,7 +118,7 @@ struct scratch {
 	const struct scratch_zone *zones;
 	const struct scratch_free_blocks *free_blocks;
 	const struct scratch_older *older;
-	const struct scratch_older *laid; /* the same handles, in slabs as the recorded allocator's lay, for replays of it; NULL: not known */
+	const struct scratch_older *laid; /* those in slabs as the recorded allocator's lay, for replays of it; NULL: not known */
 	const struct scratch_grace *graces; /* for the same */
 	const struct scratch_run *run;
 	uint64_t event_count, cache_count, order_count, zone_count, free_block_count, older_count, laid_count, grace_count;

@@ -147,6 +147,8 @@ def _arranged_all(
         mine = np.flatnonzero(owner == number)
         mine = mine[np.argsort(traffic.frees.address[mine], kind="stable")]
         free = vacant.objects[vacant.objects["kind"] == kind.key]
+        if kind.proved:
+            mine, free = _in_slabs_there(kind, traffic.frees, mine, free)
         part, groups = _arranged(kind, traffic.frees.address[mine], handles[mine], free, traffic.given_back, turn, cpus)
         turn += groups
         parts.append(part)
@@ -443,6 +445,19 @@ def _arranged(
     cpu_of = np.repeat(cpu_of, counts + stay + holes)
     whole["cpu"][_runs(of_groups, counts + stay + holes)[cpu_of >= 0]] = cpu_of[cpu_of >= 0] % cpus
     return whole, int(slab[-1]) + 1
+
+
+def _in_slabs_there(kind: _CachePopulation, frees: Frees, mine: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of older frees, and of objects that were free, those that can be: an older object is freed once, and of more slabs than there were
+    those that are seen last came unseen. `mine`: numbers of frees in order of address and time."""
+    mine = mine[np.append(True, np.diff(frees.address[mine]) > 0)[: len(mine)]]
+    slab_bytes = np.uint64(kind.slab_pages << 12)
+    of_frees, of_free = frees.address[mine] // slab_bytes, free["address"] // slab_bytes
+    rows = np.concatenate([frees.row[mine], free["row"]])
+    order = np.argsort(rows, kind="stable")
+    slabs, first = np.unique(np.concatenate([of_frees, of_free])[order], return_index=True)
+    there = slabs[np.argsort(first)][: kind.room // kind.slab_objects] if kind.room else slabs
+    return mine[np.isin(of_frees, there)], free[np.isin(of_free, there)]
 
 
 def _first_uses(slabs: np.ndarray, free: np.ndarray, slab_bytes: np.uint64) -> tuple[np.ndarray, np.ndarray]:

@@ -81,6 +81,7 @@ class Frees:
     cache: np.ndarray  # uint16
     address: np.ndarray  # uint64: virtual address
     before_snapshot: np.ndarray  # bool: happened before the first snapshot
+    row: np.ndarray  # int64: of the trace
     pages: np.ndarray  # int64: in the slab or large kmalloc of which nothing else is known; 0: of an object in a slab
 
 
@@ -162,7 +163,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
-    frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_, np.int64)]]  # the columns of Frees, by row group
+    frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_, np.int64, np.int64)]]  # the columns of Frees, by row group
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
     end_classes: dict[int, int] = {}
@@ -173,7 +174,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     given_back: list[np.ndarray] = [np.empty(0, np.uint64)]
     padded = _padded_classes(source.metadata)
     proofs, graces = olderfree.Proofs(source.metadata), Graces(source.metadata)
-    written = handles = snapshots = requests = 0
+    written = handles = snapshots = requests = seen_rows = 0
     span = balance = peak = 0
     before_snapshot = True  # no snapshot so far
     with path.open("wb") as out:
@@ -184,6 +185,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             flags[batch["accounted"].to_numpy(zero_copy_only=False)] |= np.uint32(gfp.ACCOUNT)
             proofs.take(batch, numbers, flags)
             graces.take(batch, numbers)
+            first_row, seen_rows = seen_rows, seen_rows + batch.num_rows
             kind = _KINDS[numbers]
             origin = codes(batch["origin"], trace.ORIGINS)
             owner = codes(batch["owner"], trace.OWNERS)
@@ -230,7 +232,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             before_snapshot = bool(before[-1])
             pages_of = np.where(went, np.int64(1) << column["order"].astype(np.int64), 0)
             freed = older & ~is_page & (event["kind"] != UNKNOWN_FREE)
-            frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before, pages_of)])
+            frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before, first_row + rows, pages_of)])
             page_frees.append(written + np.flatnonzero(older & is_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
             _count_classes(kind, older, column, np.ones(len(kind), bool), end_classes)
