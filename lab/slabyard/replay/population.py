@@ -439,6 +439,8 @@ def _arranged(
     whole["handle"][_runs(of_groups, counts)] = handles
     whole["handle"][_runs(of_groups + counts + stay, holes)] = VACATED
     others = _runs(begins[groups:], sizes[groups:])
+    if kind.proved:
+        kind = replace(kind, partial_slabs=max(0, kind.partial_slabs - int((holes > 0).sum())))
     whole["handle"][others[_holes(np.arange(len(others)) // kind.slab_objects, left_vacated, kind)]] = VACATED
     slab = np.arange(len(whole)) // kind.slab_objects
     whole["cpu"] = (turn + slab) % cpus
