@@ -7,8 +7,6 @@
  */
 #include "slub_support.h"
 
-#include "library/lab.h"
-
 static const uint16_t linux_6_12[][3] = {
 	{ 8, 512, 1 }, { 16, 256, 1 }, { 24, 170, 1 }, { 32, 128, 1 }, { 40, 102, 1 }, { 48, 85, 1 }, { 56, 73, 1 },
 	{ 64, 64, 1 }, { 72, 56, 1 }, { 80, 51, 1 }, { 96, 42, 1 }, { 104, 39, 1 }, { 112, 36, 1 }, { 120, 34, 1 },
@@ -112,7 +110,6 @@ static void test_whose_rules_are_the_workloads(void)
 		{ "slub", 0x60c, false }, { "slub", 0, false }, { "slub:linux=6.12", 0x612, false }, { "slub:linux=7.0", 0x612, false },
 		{ "slub:tiny=on", 0x612, false },
 	};
-	static const struct sy_lab_graces graces;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sy_heap_config config = config_with(cases[i].spec);
@@ -120,7 +117,7 @@ static void test_whose_rules_are_the_workloads(void)
 
 		config.kernel.version = cases[i].kernel;
 		world = make_large(&config);
-		CHECK_EQUAL(sy_lab_as_recorded(world.heap, &graces), cases[i].same);
+		CHECK_EQUAL(world.heap->as_recorded, cases[i].same);
 		end(&world);
 	}
 }

@@ -228,7 +228,7 @@ def test_types_of_kmalloc_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_pages_of_which_no_object_is_seen_go(tmp_path: Path) -> None:
-    """A large kmalloc that begins the trace and is freed, and a slab that was emptied unseen: both are among the large ones at the start."""
+    """A large kmalloc that is freed, and a slab that was emptied unseen: both are among the large ones at the start."""
     build = handmade.Builder()
     build.metadata.cpus = 1
     build.metadata.direct_map.base = hex(BASE)

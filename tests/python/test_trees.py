@@ -48,9 +48,7 @@ class Rows:
 def taken(rows: Rows, size: int = 1000, tasks: int = 9) -> tuple[Block, Trees]:
     """All rows behind Trees, which got them in blocks of `size`."""
     trees, block = Trees(CACHES, SITES, tasks), rows.block()
-    parts = [
-        trees.take({name: column[at : at + size] for name, column in block.items()}) for at in range(0, len(rows.rows), size)
-    ]
+    parts = [trees.take({name: column[at : at + size] for name, column in block.items()}) for at in range(0, len(rows.rows), size)]
     return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}, trees
 
 

@@ -11,8 +11,8 @@ Several perfs share the work: each gets a part of the data. Parts overlap a litt
 
 In a stream perf prints call sites as addresses, because it looks for the kernel's symbols before it has seen the formats. They
 are looked up here: in the running kernel's kallsyms when it is the recorded one (by build id; perf leaves that out of some
-files, and then by its release and by where its text lies), else in perf's cache of kernels (~/.debug). A kernel that was booted again since lies elsewhere (KASLR); the difference is known from where the
-recorded one had `_text`.
+files, and then by its release and by where its text lies), else in perf's cache of kernels (~/.debug). A kernel that was
+booted again since lies elsewhere (KASLR); the difference is known from where the recorded one had `_text`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ addresses later, and of 5,117 nodes at most 2 are left at the end, which are tho
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ class Trees:
         if not added and not dropped:
             return block
         at = np.array([row for row, _, _, _ in added], np.int64)
-        values: dict[str, object] = {
+        values: dict[str, Any] = {
             "kind": [kind for _, kind, _, _ in added], "object": [number for _, _, number, _ in added],
             "address": np.array([what[0] for *_, what in added], np.uint64), "size": [what[1] for *_, what in added],
             "allocated": [what[2] for *_, what in added], "origin": IMPLIED, "call_site": self._no_site, "migratetype": -1, "node": -1,

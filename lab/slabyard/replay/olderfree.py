@@ -89,7 +89,10 @@ class Proofs:
             inside = objects[first[number] : last[number]]
             inside = inside[inside["row"] < row[number]]
             found[number] = not len(inside) or (
-                len(inside) == 1 and inside["address"][0] == starts[number] and not inside["allocates"][0] and inside["kind"][0] >= self.caches
+                len(inside) == 1
+                and inside["address"][0] == starts[number]
+                and not inside["allocates"][0]
+                and inside["kind"][0] >= self.caches
             )
         return found
 

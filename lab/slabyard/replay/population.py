@@ -41,6 +41,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,10 @@ def older_objects(
     laid = []
     if opens and len(traffic.vacant.objects):
         proved = [kind.as_proved(traffic.vacant) for kind in kinds]
-        laid = [*_arranged_all(proved, _typed(owner, frees, kinds, traffic.page_kinds), handles, traffic, traffic.vacant, layout_cpus), large]
+        laid = [
+            *_arranged_all(proved, _typed(owner, frees, kinds, traffic.page_kinds), handles, traffic, traffic.vacant, layout_cpus),
+            large,
+        ]
     return Older(np.concatenate(objects), np.concatenate([_large(0), *laid]), handles, translation.handles + len(owner))
 
 
@@ -215,7 +219,7 @@ def _populations(
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
             base += freed[number] - int(traffic.live_caches[number])
-        slabs = {
+        slabs: dict[str, Any] = {
             "partial_slabs": _partial_slabs(line, attributes.get(line.name, {})), "slab_objects": line.objects_per_slab,
             "per_slab": per_slab, "slab_pages": line.pages_per_slab,
             "sheaves": bool(_leading_number(attributes.get(line.name, {}).get("sheaf_capacity", ""))),
@@ -347,9 +351,7 @@ def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.
     return owner
 
 
-def _typed(
-    owner: np.ndarray, frees: Frees, kinds: list[_CachePopulation], page_kinds: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
+def _typed(owner: np.ndarray, frees: Frees, kinds: list[_CachePopulation], page_kinds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """`owner`, where those of kmalloc that share a page with a traced one are of that one's type."""
     out = owner.copy()
     pages, keys = page_kinds
@@ -415,9 +417,7 @@ def _arranged(
         return np.zeros(0, OLDER), 0
     slab_bytes = np.uint64(kind.slab_pages << 12)
     slabs = np.unique(np.concatenate([addresses, free["address"]]) // slab_bytes)
-    counts, empty = (
-        np.bincount(np.searchsorted(slabs, some // slab_bytes), minlength=len(slabs)) for some in (addresses, free["address"])
-    )
+    counts, empty = (np.bincount(np.searchsorted(slabs, some // slab_bytes), minlength=len(slabs)) for some in (addresses, free["address"]))
     gone = np.isin(slabs * slab_bytes, given_back)
     # What was free, and in slabs that went all that the trace does not free.
     proved = np.where(gone, np.maximum(0, kind.slab_objects - counts), empty) * kind.proved

@@ -34,7 +34,7 @@ from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
 from . import olderfree
 from . import scratch_form as form
-from .graces import GRACE, Graces
+from .graces import Graces
 
 NONE = form.NO_HANDLE
 VACATED = form.VACATED
@@ -163,7 +163,9 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
-    frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_, np.int64, np.int64)]]  # the columns of Frees, by row group
+    frees = [
+        [np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_, np.int64, np.int64)]
+    ]  # the columns of Frees, by row group
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
     end_classes: dict[int, int] = {}
@@ -232,7 +234,20 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             before_snapshot = bool(before[-1])
             pages_of = np.where(went, np.int64(1) << column["order"].astype(np.int64), 0)
             freed = older & ~is_page & (event["kind"] != UNKNOWN_FREE)
-            frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before, first_row + rows, pages_of)])
+            frees.append(
+                [
+                    part[freed]
+                    for part in (
+                        written + np.arange(len(rows)),
+                        kind,
+                        column["cache"],
+                        column["address"],
+                        before,
+                        first_row + rows,
+                        pages_of,
+                    )
+                ]
+            )
             page_frees.append(written + np.flatnonzero(older & is_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
             _count_classes(kind, older, column, np.ones(len(kind), bool), end_classes)
@@ -247,7 +262,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     class_pages, kinds_there = _joined_pages(pages)
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
-        end_classes, means, (class_pages, kinds_there & 0xFFFFFFFF), (class_pages, kinds_there), peak >> PAGE_SHIFT, proofs.free_objects(vacant), addresses, vacant, graces.table(),
+        end_classes, means, (class_pages, kinds_there & 0xFFFFFFFF), (class_pages, kinds_there), peak >> PAGE_SHIFT,
+        proofs.free_objects(vacant), addresses, vacant, graces.table(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -392,8 +408,8 @@ def finish(
 ) -> None:  # fmt: skip
     """Writes the sections behind the events, and the header.
 
-    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` and `laid`
-    of dtype OLDER, the latter empty where the recorded layout is not known; `handles` is the number of handles; `metadata`: of the recorded kernel.
+    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` and `laid` of dtype OLDER, the
+    latter empty where the recorded layout is not known; `handles` is the number of handles; `metadata`: of the recorded kernel.
     """
     merges_classes = any(snapshots.KMALLOC.match(cache.name) for cache in metadata.caches)
     run = np.zeros(1, RUN)
