@@ -218,7 +218,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         "pages_of_unknown_owner",
     ):  # fmt: skip
         setattr(metadata, name, trailer[name])
-    metadata.partial = about.partial or evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
+    metadata.partial = about.partial or evidence.of_counts(metadata.events, trailer)
     return metadata
 
 
