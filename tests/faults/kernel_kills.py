@@ -48,11 +48,13 @@ class Place:
 
     def phase(self) -> str:
         """What a build that runs here is doing, by the files that there are."""
+        if not self._any("sources/*[!t]/Makefile"):  # but that of .part
+            return "unpacking"
         if self._any("builds/*/.tmp_vmlinux*") or self._any("builds/*/vmlinux.o"):
             return "linking"
         if self._any("builds/*/.slabyard-config"):
             return "compiling"
-        return "configuring" if self._any("builds/*.log") else "unpacking"
+        return "configuring"
 
     def start(self) -> subprocess.Popen[str]:
         """A build."""
@@ -83,8 +85,11 @@ class Place:
 
 
 def content(kernel: Path | None) -> str:
-    """A hash of a kernel's image, but for how often it was linked; of none: nothing."""
-    return hashlib.sha256(re.sub(rb"#\d+ 1970", b"#1 1970", (kernel / "linux").read_bytes())).hexdigest() if kernel else ""
+    """A hash of a kernel's image, but for how often it was linked, and the id that the linker makes of it; of none: nothing."""
+    if kernel is None:
+        return ""
+    image = re.sub(rb"#\d+ 1970", b"#1 1970", (kernel / "linux").read_bytes())
+    return hashlib.sha256(re.sub(rb"(\x14\0\0\0\x03\0\0\0GNU\0).{20}", rb"\1", image, flags=re.DOTALL)).hexdigest()
 
 
 def whole(place: Place) -> dict[str, float]:
@@ -126,7 +131,7 @@ def kill(place: Place, phase: str, after: float, everything: bool) -> str:
 
 def prepare(place: Place, phase: str) -> None:
     """Brings the folder back to before a phase."""
-    for pattern in {"unpacking": ("sources/*", "builds/*.log"), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
+    for pattern in {"unpacking": ("sources/*",), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
         for path in place.kernels.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     if (kernel := place.finished()) is not None:

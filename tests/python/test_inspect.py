@@ -279,7 +279,8 @@ def test_the_library_has_the_same_metrics() -> None:
     text = (Path(__file__).parents[2] / "library/debug/metrics.c").read_text()
     heaps = [(f"slabyard_heap_{name}", meaning) for name, meaning in re.findall(r'HEAP\("(\w+)", .*, "(.*)"\)', text)]
     caches = re.findall(r'\{ "(slabyard_cache_\w+)", "(.*?)", "gauge"', text)
-    assert [*heaps, *caches] == [(name, meaning) for name, meaning, _ in (*prometheus.OF_HEAPS, *prometheus.COUNTERS, *prometheus.OF_CACHES)]
+    of_a_process = (*prometheus.OF_HEAPS, *prometheus.COUNTERS, *prometheus.OF_CACHES)
+    assert [*heaps, *caches] == [(name, meaning) for name, meaning, _ in of_a_process]
 
 
 def test_top_of_a_process(start: Start) -> None:
