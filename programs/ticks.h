@@ -22,6 +22,7 @@ struct ticks {
 	uint64_t overhead;   /* ticks of an empty pair of readings, the median */
 	double mean;         /* likewise, the mean */
 	uint64_t resolution; /* ticks: some clocks count in steps; UINT64_MAX: unknown */
+	uint64_t start, start_ns; /* both clocks at the calibration */
 };
 
 static inline uint64_t monotonic_ns(void)
@@ -77,6 +78,8 @@ static inline void ticks_calibrate(struct ticks *ticks)
 {
 	static uint64_t samples[TICKS_SAMPLES];
 
+	ticks->start_ns = monotonic_ns();
+	ticks->start = ticks_now();
 	ticks->resolution = UINT64_MAX;
 	for (unsigned i = 0; i < TICKS_SAMPLES; i++) {
 		uint64_t start = ticks_now();
@@ -89,6 +92,12 @@ static inline void ticks_calibrate(struct ticks *ticks)
 	for (unsigned i = 1; i < TICKS_SAMPLES; i++)
 		if (samples[i] != samples[i - 1] && samples[i] - samples[i - 1] < ticks->resolution)
 			ticks->resolution = samples[i] - samples[i - 1];
+}
+
+/* How long a tick is, in nanoseconds: from both clocks' readings at the calibration, which took half a millisecond or more, and now. */
+static inline double ticks_ns(const struct ticks *ticks)
+{
+	return (double)(monotonic_ns() - ticks->start_ns) / (double)(ticks_now() - ticks->start);
 }
 
 /* Writes which clock this is, its overhead and its resolution. */

@@ -2,7 +2,7 @@
  * The latency pass: how long single operations take.
  *
  * Every allocation and free of an object stands between two readings of the fastest clock there is (programs/ticks.h). Ticks
- * become nanoseconds by comparing that clock with CLOCK_MONOTONIC over the whole pass. Environment pages are served between the
+ * become nanoseconds by comparing that clock with CLOCK_MONOTONIC since the process began. Environment pages are served between the
  * samples. The trace has been run once before, and the memory that it uses is resident (warm_up.c).
  *
  * The readings serialise the processor and so disturb the operations: totals come from the timed pass alone. This pass shows
@@ -17,11 +17,9 @@
 #include "programs/histogram.h"
 #include "programs/ticks.h"
 
-#define LEAST_CALIBRATION_NS 20000000u
-
 /* What the pass measures with and into. */
 struct latency {
-	struct ticks ticks;
+	const struct ticks *ticks;
 	struct histogram alloc, free, both;
 };
 
@@ -36,14 +34,14 @@ static void replay(struct driver *driver, struct latency *latency)
 			start = ticks_now();
 			*entry = driver_alloc(driver, step);
 			end = ticks_now();
-			histogram_add(&latency->alloc, ticks_between(&latency->ticks, start, end));
+			histogram_add(&latency->alloc, ticks_between(latency->ticks, start, end));
 		} else if (step_frees(step) && *entry) {
 			void *object = *entry;
 
 			start = ticks_now();
 			driver_free(driver, step, object);
 			end = ticks_now();
-			histogram_add(&latency->free, ticks_between(&latency->ticks, start, end));
+			histogram_add(&latency->free, ticks_between(latency->ticks, start, end));
 			*entry = NULL;
 		} else if (step->kind == STEP_TICK) {
 			driver_tick(driver, step_time(step));
@@ -78,20 +76,9 @@ static void write_latency(struct json *json, struct latency *latency, double ns_
 	write_quantiles(json, "alloc_ns", &latency->alloc, ns_per_tick);
 	write_quantiles(json, "free_ns", &latency->free, ns_per_tick);
 	write_quantiles(json, "latency_ns", &latency->both, ns_per_tick);
-	ticks_write(json, &latency->ticks, ns_per_tick);
+	ticks_write(json, latency->ticks, ns_per_tick);
 	json_object_end(json);
 	json_object_end(json);
-}
-
-static void measure(struct json *json, struct driver *driver, struct latency *latency)
-{
-	uint64_t start_ns = monotonic_ns(), start = ticks_now(), end_ns;
-
-	ticks_calibrate(&latency->ticks);
-	replay(driver, latency);
-	while ((end_ns = monotonic_ns()) - start_ns < LEAST_CALIBRATION_NS)
-		; /* a short trace gives too few ticks to compare the clocks by */
-	write_latency(json, latency, (double)(end_ns - start_ns) / (double)(ticks_now() - start));
 }
 
 bool latency_pass(struct json *json, struct stage *stage, struct fault *fault)
@@ -100,8 +87,10 @@ bool latency_pass(struct json *json, struct stage *stage, struct fault *fault)
 
 	if (!latency)
 		return refuse(fault, "no memory for the histograms");
+	latency->ticks = &stage->ticks;
 	resident_bring(stage->resident);
-	measure(json, &stage->driver, latency);
+	replay(&stage->driver, latency);
+	write_latency(json, latency, ticks_ns(&stage->ticks));
 	free(latency);
 	return true;
 }

@@ -5,6 +5,8 @@
 #include "driver.h"
 #include "resident.h"
 
+#include "programs/ticks.h"
+
 struct pass_options {
 	struct driver_options driver;
 	unsigned points;     /* of the time series */
@@ -25,6 +27,7 @@ struct stage {
 	struct resident *resident; /* pages that a run uses; NULL: not warmed up yet */
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
 	struct malloc_memory memory;
+	struct ticks ticks;        /* the clock of timed passes, calibrated by the warm-up */
 	bool serves;               /* answers are of one line */
 };
 

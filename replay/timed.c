@@ -206,17 +206,15 @@ struct loop_time {
 
 /* Both clocks ran over the whole loop, so they tell the length of a tick. The counter's readings cost as much between the
  * two of a run as beyond them. */
-static struct loop_time divide(const struct page_time *time, double ns, double ticks)
+static struct loop_time divide(const struct page_time *time, double ns, double ticks, const struct ticks *clock)
 {
 	struct loop_time loop = { .objects = ns };
-	struct ticks clock;
 	double per_tick, readings;
 
 	if (!time->runs || ticks <= 0)
 		return loop;
-	ticks_calibrate(&clock);
 	per_tick = ns / ticks;
-	readings = (double)time->runs * clock.mean * per_tick;
+	readings = (double)time->runs * clock->mean * per_tick;
 	loop.pages = (double)time->ticks * per_tick - readings;
 	loop.objects = ns - (double)time->ticks * per_tick - readings;
 	if (loop.pages < 0)
@@ -270,6 +268,6 @@ void timed_pass(struct json *json, struct stage *stage)
 	ticks = ticks_now() - start;
 	ns = monotonic_ns() - start_ns;
 	faults = page_faults() - faults;
-	loop = divide(&time, (double)ns, (double)ticks);
+	loop = divide(&time, (double)ns, (double)ticks, &stage->ticks);
 	write_timed(json, stage, &loop, faults);
 }

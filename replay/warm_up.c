@@ -8,7 +8,7 @@
  * exactly these pages, and has them before its clock starts. Memory that the trace will commit is committed here already. It
  * reads zero as before, so no allocator can tell the difference.
  *
- * The warm-up also tells what fails for lack of memory.
+ * The warm-up also tells what fails for lack of memory, and calibrates the clock.
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while. So it runs the trace once more before
  * that, in this process, where the heap stays. Then everything is freed, and the objects older than the trace are allocated
@@ -69,6 +69,7 @@ bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;
+	ticks_calibrate(&stage->ticks);
 	if (!stage->driver.heap && (!malloc_memory_measure(stage, fault) || !grow_heap(stage, fault)))
 		return false;
 	stage->resident = resident_create();

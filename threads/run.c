@@ -252,12 +252,10 @@ static uint64_t peak_kb(const struct run *run, const struct result *result)
 
 static void measure(struct run *run, struct result *result)
 {
-	uint64_t start = ticks_now(), start_ns = monotonic_ns();
-
 	reset_resident_peak();
 	pthread_barrier_wait(&run->barrier); /* begins the work */
 	pthread_barrier_wait(&run->barrier); /* it is done */
-	result->ns_per_tick = (double)(monotonic_ns() - start_ns) / (double)(ticks_now() - start);
+	result->ns_per_tick = ticks_ns(&run->ticks);
 	result->work_kb = resident_kb(run);
 	for (unsigned i = 0; i < run->threads; i++)
 		result->live_bytes += run->workers[i].live_bytes;
@@ -294,16 +292,6 @@ static void add_up(const struct run *run, struct result *result)
 	result->seconds = (double)(last - first) * 1e-9;
 }
 
-/* Roughly. */
-static double ns_per_tick(void)
-{
-	uint64_t start = ticks_now(), start_ns = monotonic_ns(), end_ns;
-
-	while ((end_ns = monotonic_ns()) - start_ns < 1000000)
-		;
-	return (double)(end_ns - start_ns) / (double)(ticks_now() - start);
-}
-
 static bool prepare(struct run *run, struct fault *fault)
 {
 	run->threads = run->asked * run->workload->threads_per;
@@ -316,7 +304,7 @@ static bool prepare(struct run *run, struct fault *fault)
 		draw_interval(&run->workers[i]);
 	}
 	ticks_calibrate(&run->ticks);
-	run->ns_per_tick = ns_per_tick();
+	run->ns_per_tick = ticks_ns(&run->ticks);
 	run->long_ticks = (uint64_t)(LONG_NS / run->ns_per_tick);
 	pthread_barrier_init(&run->barrier, NULL, run->threads + 1);
 	pthread_barrier_init(&run->among, NULL, run->threads);

@@ -89,10 +89,12 @@ struct sy__record *sy__record_of(const struct sy__debug *debug, const void *addr
 }
 
 /* Whether an object may be freed by this cache and interface. */
-static bool is_freed_right(const struct sy__record *record, const struct sy_cache *cache, enum sy__debug_interface interface)
+static bool is_freed_right(const struct sy__record *record, const struct sy_cache *cache, enum sy__debug_interface interface, bool mixed)
 {
 	if (interface == SY__BY_ANY || (record->cache == cache && record->interface == interface))
 		return true;
+	if (!record->cache && !cache)
+		return mixed;
 	return record->cache && !cache && interface == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all;
 }
 
@@ -108,7 +110,7 @@ struct sy__record *sy__record_to_free(struct sy__finding *finding, const struct 
 		sy__found(finding, SY_BUG_INTERIOR_FREE, record, object);
 	} else if (record->state != SY__RECORD_LIVE) {
 		sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
-	} else if (!is_freed_right(record, cache, interface)) {
+	} else if (!is_freed_right(record, cache, interface, debug->config.mixed)) {
 		sy__found(finding, SY_BUG_WRONG_CACHE, record, object);
 		finding->other = cache;
 		finding->interface = (uint8_t)interface;

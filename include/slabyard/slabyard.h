@@ -305,6 +305,7 @@ struct sy_debug_config {
 	size_t guard_least;  /* bytes: smaller objects get no pages of their own */
 	bool guard_low;      /* objects stand at the start of their pages, to find writes before the start; else at the end */
 	bool json;           /* reports are one line of JSON each */
+	bool mixed;          /* what malloc gave may be deleted, and what new gave freed: a library may have a new or delete of its own */
 	uint32_t ring, stacks; /* transactions, and different stacks, that are remembered */
 	const struct sy__debug_hooks *hooks; /* what the platform has for it; NULL: reports tell kind and address, and end the program */
 };

@@ -11,6 +11,7 @@
  *   audit=TRANSACTIONS       that the log remembers
  *   low                      guarded objects stand at the start of their pages
  *   json                     reports are one line of JSON each
+ *   mixed                    malloc and new, free and delete may be mixed
  *
  * A word may stand wherever letters may, and between commas behind it. Where letters follow letters, both hold.
  */
@@ -39,6 +40,7 @@ static const struct word words[] = {
 	{ "quarantine", 0 },
 	{ "low", 0 },
 	{ "json", 0 },
+	{ "mixed", 0 },
 };
 
 __attribute__((format(printf, 2, 3))) static bool refuse(struct sy_fault *fault, const char *format, ...)
@@ -154,6 +156,8 @@ static bool set_word(struct sy_debug_config *config, const struct word *word, co
 		return refuse(fault, "debug: %.*s: write a number, which K, M or G may follow", (int)(length < 60 ? length : 60), item);
 	if (strcmp(word->name, "json") == 0)
 		config->json = true;
+	else if (strcmp(word->name, "mixed") == 0)
+		config->mixed = true;
 	else if (strcmp(word->name, "low") == 0)
 		config->guard_low = true;
 	else if (strcmp(word->name, "firewall") == 0)

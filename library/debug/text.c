@@ -120,8 +120,8 @@ static void say_what(const struct sy__finding *finding)
 		if (finding->other || record->cache)
 			sy__say("it is of %s, and was freed to %s\n", cache_name(record->cache), cache_name(finding->other));
 		else
-			sy__say("it was allocated by %s, and is freed as by %s\n", interface_name(record->interface),
-			    interface_name(finding->interface));
+			sy__say("it was allocated by %s, and is freed as by %s; where a library has a copy of either, add mixed to the checks\n",
+			    interface_name(record->interface), interface_name(finding->interface));
 		break;
 	case SY_BUG_INTERIOR_FREE:
 		if (finding->known)

@@ -87,6 +87,17 @@ def test_what_was_counted_is_kept(busy: Path, cache: Path) -> None:
     assert counted(busy, "slub", env={**os.environ, "XDG_CACHE_HOME": "/dev/null/none"}) == first
 
 
+def test_what_was_used_least_recently_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "MOST_KEPT", 3)
+    files = [tmp_path / f"{number}.json" for number in range(6)]
+    for age, file in enumerate(reversed(files[:5])):
+        file.write_text('{"instructions": 1}')
+        os.utime(file, (1_000_000 - age, 1_000_000 - age))
+    assert cost._kept(files[1]) == {"instructions": 1}
+    cost._keep(files[5], {"instructions": 2})
+    assert sorted(tmp_path.iterdir()) == [files[1], files[4], files[5]]
+
+
 @needs_valgrind
 @pytest.mark.parametrize("allocator", ["yard", "slub", "slab", "slqb"])
 def test_a_hot_pair_is_what_single_steps_count(hot: Path, allocator: str) -> None:

@@ -127,6 +127,21 @@ def test_real_programs_stay_silent(debug: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("code", "told"), [("delete (int *)malloc(4)", "malloc, and is freed as by new"), ("free(new int)", "new, and is freed as by malloc")]
+)
+def test_malloc_and_new_may_be_mixed_on_request(tmp_path: Path, code: str, told: str) -> None:
+    """As where a library is linked with an operator new of its own, which calls malloc, and the program's delete is ours."""
+    (tmp_path / "mixed.cc").write_text(f"#include <cstdlib>\nint main() {{ {code}; }}\n")
+    subprocess.run(["c++", "-O0", "-o", "mixed", "mixed.cc"], cwd=tmp_path, check=True)
+    done = run(tmp_path / "mixed", debug="F")
+    assert (
+        done.returncode == -6 and done.stderr.startswith("slabyard: wrong cache: 0x") and told in done.stderr and "add mixed" in done.stderr
+    )
+    done = run(tmp_path / "mixed", debug="all,mixed")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_fault_in_a_guarded_object_names_it(build: Callable[[str, str], Path]) -> None:
     source = BUGGY.replace("object[100] = 1;", "object[200] = 1;")
     done = run(build("guarded", source), "past", debug="GU")

@@ -84,7 +84,7 @@ def test_cost_is_told_with_the_part_that_makes_it() -> None:
     slow = record("slob", 1000, cost=cost(130, fast=60, slow=50, pages=10, locks=10))
     assert text(slub, slow) == "as much memory; 30% more instructions, all in the slow path"
     mostly = record("slab", 1000, cost=cost(80, fast=48, slow=12, pages=10, locks=10))
-    assert text(slub, mostly) == "as much memory; 20% less instructions, mostly in the fast path"
+    assert text(slub, mostly) == "as much memory; 20% fewer instructions, mostly in the fast path"
     twice = record("slab", 1000, cost=cost(250, fast=110, slow=70, pages=60, locks=10))
     assert text(slub, twice) == "as much memory; 2.5 times the instructions"
 

@@ -166,6 +166,19 @@ def test_a_telephone_shows_it_without_overflow(browser: Any, file: Path) -> None
     assert max(widths) <= 400
 
 
+def test_the_ranking_of_five_workloads_fits_1200_pixels(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    """By time, cost, memory and events, as `make compare` has them."""
+    one = [record for record in records if record["run"]["workload"] == records[0]["run"]["workload"]]
+    one = [{**record, "cost": {"instructions": 100.0 + number}} if record.get("timed") else record for number, record in enumerate(one)]
+    names = ("hackbench", "find", "spike", "fileio", "build")
+    path = tmp_path / "five.html"
+    report.write_report([{**record, "run": {**record["run"], "workload": name}} for name in names for record in one], path)
+    view(browser, path, width=1200)
+    ranking = "document.querySelector('.scroll')"
+    assert browser.execute_script(f"return {ranking}.querySelectorAll('thead tr:last-child th').length") == 4 * len(names)
+    assert browser.execute_script(f"return {ranking}.scrollWidth <= {ranking}.clientWidth")
+
+
 def test_a_long_name_breaks_its_lines(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
     """A workload's name of 180 letters without a blank, which headings and the ranking show."""
     path = tmp_path / "long.html"

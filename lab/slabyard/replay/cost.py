@@ -19,7 +19,7 @@ What is called outside of the core (memset, a cache's constructor) is the part's
 Of a malloc all is counted, in no part.
 
 Figures that cannot change are kept, as counting takes seconds: in the user's cache, under the hash of all that they follow from. Those of
-mallocs are not, as nobody knows of what files a library consists.
+mallocs are not, as nobody knows of what files a library consists. Of more than MOST_KEPT those go that were used least recently.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import platform
 import posixpath
 import re
@@ -61,6 +62,7 @@ LOCKS = re.compile("|".join(LOCK_NAMES))
 PAGES = ("core/pages/", "core/backend/")
 SOURCE = re.compile(r".*/((?:core|library|programs|replay|pairs)/.*)")
 DECIMALS = 4
+MOST_KEPT = 4096  # files, of some KiB each
 
 Sums = list[int]  # of FIGURES
 
@@ -118,7 +120,9 @@ def _place(scratch: Path, words: Sequence[str]) -> Path:
 def _kept(path: Path | None) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError):
         found = json.loads(path.read_text()) if path else None
-        return found if isinstance(found, dict) and "instructions" in found else None
+        if path and isinstance(found, dict) and "instructions" in found:
+            os.utime(path)  # was used
+            return found
     return None
 
 
@@ -128,6 +132,8 @@ def _keep(path: Path | None, found: dict[str, Any]) -> None:
         with contextlib.suppress(OSError, UserError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(found))
+            for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)[MOST_KEPT:]:
+                old.unlink(missing_ok=True)
 
 
 def _measure(folder: Path, name: str, words: Sequence[str], functions: int) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def _cost(one: Series, base: Series) -> str:
     main = max(changes, key=lambda words: changes[words] * (1 if mine > others else -1))
     share = changes[main] / (mine - others)
     where = f", all in {main}" if share >= 0.9 else f", mostly in {main}" if share >= 0.5 else ""
-    return f"{_ratio(mine / others, 'instructions')}{where}"
+    return f"{_ratio(mine / others, 'fewer', 'instructions')}{where}"
 
 
 def _time(one: Series, base: Series) -> str:
@@ -206,11 +206,11 @@ def _time(one: Series, base: Series) -> str:
         return ""
     assert mine.low is not None and mine.high is not None and others.low is not None and others.high is not None
     apart = mine.low > others.high or mine.high < others.low
-    return _ratio(mine.median / others.median, "time an operation") if apart else ""
+    return _ratio(mine.median / others.median, "less", "time an operation") if apart else ""
 
 
-def _ratio(ratio: float, what: str) -> str:
-    return f"{ratio:.1f} times the {what}" if ratio >= 2 else f"{abs(ratio - 1) * 100:.0f}% {'more' if ratio > 1 else 'less'} {what}"
+def _ratio(ratio: float, fewer: str, what: str) -> str:
+    return f"{ratio:.1f} times the {what}" if ratio >= 2 else f"{abs(ratio - 1) * 100:.0f}% {'more' if ratio > 1 else fewer} {what}"
 
 
 # ---- The whole ---------------------------------------------------------------------------------------------------
