@@ -74,6 +74,7 @@ struct sy_heap {
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
 	bool kfree_frees_all; /* kfree takes objects of caches, too, as Linux's does */
 	bool never_reclaims; /* as the policy's, or by the heap's tunables */
+	bool as_recorded; /* the policy follows the rules of that kernel: a replay begins with its slabs as they lay */
 	struct sy_kernel kernel; /* that the workload comes from */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */

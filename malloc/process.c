@@ -9,7 +9,7 @@
  * allocates. It then gets mappings (entries.c).
  *
  * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
- * the machine's memory, or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
+ * the machine's memory (of 32-bit addresses as many as a heap can have), or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
  * limit, so that the program's own mappings, stacks and libraries find room; and less where the program has more than half
  * already.
  *
@@ -39,6 +39,7 @@
 #include "library/debug/spec.h"
 
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
+#define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - LEAST_RESERVE) /* 0: the library's default */
 #define UNKNOWN SIZE_MAX
 #define LEFT_OVER 16u                  /* one in so many parts of a limit stays free where the other mappings are not known */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
@@ -65,11 +66,9 @@ static size_t limit_now(int resource)
 /* The bytes of addresses to reserve; 0: the default. wanted: by the user; 0: any number. */
 static size_t reserve(size_t wanted)
 {
-	size_t half = limit_now(RLIMIT_AS) / 2;
+	size_t half = limit_now(RLIMIT_AS) / 2, usual = wanted ? wanted : USUAL_RESERVE;
 
-	if (half >= SY_HEAP_ADDRESSES || (wanted && wanted < half))
-		return wanted;
-	return half;
+	return half >= SY_HEAP_ADDRESSES || (usual && usual < half) ? usual : half;
 }
 
 static size_t less(size_t bytes)

@@ -81,6 +81,7 @@ bool sy__watch(bool on);
 bool sy__claim_enter(unsigned *slot);
 bool sy__claim_enter_soon(unsigned *slot);
 void sy__claim_leave(void);
+void sy__fast_calls_lock(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
 bool sy__slot_claim(unsigned slot);

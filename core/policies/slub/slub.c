@@ -508,6 +508,7 @@ static bool slub_heap_init(struct sy_heap *heap)
 {
 	heap->never_reclaims = sy__keeps_apart(heap);
 	sy__slub_heap(heap)->rules = sy__slub_rules_by(heap->tunables, heap->kernel);
+	heap->as_recorded = sy__slub_is_recorded(heap);
 	sy__slub_sheaves_policy(heap);
 	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES],
 	                          sy__slub_kmalloc_types(sy__slub_rules(heap)), 0, 0) &&
