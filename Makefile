@@ -11,9 +11,11 @@
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make soak      random work of many threads on heaps and on malloc, under every allocator, for SECONDS=3600 seconds; SEED=N to
 #                  begin with
+#   make load      100 million operations, 1,000 caches, 100 heaps, 1,000 threads, a storm of forks, the end of memory, and LIVE=1024
+#                  MiB at once, under every allocator; OPERATIONS=N for less of it (tests/soak/load.c)
 #   make fuzz      fuzzers of malloc, caches, pages and all that is parsed, each for FUZZ=20 seconds (tests/fuzz/run.py; needs clang)
 #   make faults    every system call of programs on malloc fails once; SIGKILL at POINTS=200 moments and full disks, of import,
-#                  compare, sweep and record (tests/faults/)
+#                  compare, sweep and record (tests/faults/); make faults-kernel: of builds of kernels, at KERNEL_POINTS=30
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
@@ -41,6 +43,9 @@ SECONDS ?= 3600
 SEED ?=
 FUZZ ?= 20
 POINTS ?= 200
+KERNEL_POINTS ?= 30
+OPERATIONS ?= 100000000
+LIVE ?= 1024
 INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
@@ -54,7 +59,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install install-library install-command \
-	venv soak fuzz faults
+	venv soak load fuzz faults faults-kernel
 .DELETE_ON_ERROR:
 
 # Costs are counted where valgrind is there.
@@ -200,6 +205,12 @@ soak: $(CMAKE_STAMP)
 	@build/test/tests/soak/slabyard-soak-malloc $$(($(SECONDS) / 2)) $(SEED)
 	@$(PYTHON) tests/soak/hours.py $(SECONDS)
 
+load: $(CMAKE_STAMP)
+	@mkdir -p build
+	@cmake -S . -B build/test >build/load.log 2>&1 || { cat build/load.log; exit 1; }
+	@cmake --build build/test -j $(JOBS) --target slabyard-load >>build/load.log 2>&1 || { cat build/load.log; exit 1; }
+	@build/test/tests/soak/slabyard-load $(OPERATIONS) $(LIVE)
+
 # The fuzzers' own build; the lab's fuzzers run in the command's environment.
 fuzz: $(VENV)/.slabyard $(VENV)/.fuzz
 	@command -v clang >/dev/null || { echo "make fuzz needs clang, which is missing (Debian: apt install clang)" >&2; exit 1; }
@@ -215,6 +226,9 @@ faults: $(VENV)/.slabyard
 	@cmake --build build/test -j $(JOBS) --target slabyard_malloc >>build/faults.log 2>&1 || { cat build/faults.log; exit 1; }
 	@$(BIN)/python tests/faults/syscalls.py
 	@$(BIN)/python tests/faults/kills.py --points $(POINTS)
+
+faults-kernel: $(VENV)/.slabyard
+	@$(BIN)/python tests/faults/kernel_kills.py --points $(KERNEL_POINTS)
 
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \

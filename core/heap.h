@@ -63,6 +63,8 @@ struct sy_heap {
 	void *(*on_failure)(size_t size, unsigned flags, struct sy_heap *); /* a kmalloc without slot failed; returns its result */
 	void *(*on_cache_failure)(struct sy_cache *, unsigned flags);       /* likewise an allocation from a cache */
 	void (*on_tick)(struct sy_heap *); /* now and then, in slow calls that look at the clock */
+	void (*on_outside)(struct sy_heap *); /* after such a call, if it was an allocation; no call is open. Anyone's, as the next */
+	void (*on_stir)(struct sy_heap *);    /* in calls that may leave something to give back, so sy__heap_tend has work */
 	void (*on_large_alloc)(struct sy_heap *, const void *pages, size_t bytes); /* a large allocation took new pages */
 	void (*on_large_free)(struct sy_heap *, const void *pages, size_t bytes);  /* it ends, and its pages are about to go */
 	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */

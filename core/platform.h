@@ -41,6 +41,7 @@
  *                                  next calls wait. Not from inside a call (false)
  *   sy__claim_enter_soon(&slot)    the same, but gives up after a while (false): an owner may have been stopped in its call
  *   sy__claim_leave()              ends it
+ *   sy__fast_calls_lock()          to be called when a heap is made whose fast calls take locks: a fork waits for their ends, too
  *   sy__signals_learn()            to be called each second or so: whether handlers of signals might keep a thread in a call
  *   sy__slots_claim_try()          claims all other slots from inside a slow call, locks held or not. Never waits for long, so
  *                                  it may leave some slots out. False: nothing is claimed
@@ -104,6 +105,14 @@
 #else
 #define SY__READ_AT_ONCE(word) (word)
 #endif
+
+/* A fast path's result, unchanged: tells gcc that it matters more than the address of the thread's words, which else takes the register
+ * of results. */
+static inline void *sy__result(void *object)
+{
+	__asm__("" : "+r"(object));
+	return object;
+}
 
 /* In place of an object in sy__call_note: no object has this address, nor contains it. */
 #define SY__NOTHING ((const void *)1)

@@ -47,7 +47,8 @@
 #define EXPORT __attribute__((visibility("default")))
 #define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow to this become mappings */
 #define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: objects with a larger alignment are mappings */
-#define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests are never mappings */
+#define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests are no mappings while the heap has room */
+#define LEAST_MAPPED (sizeof(void *) > 4 ? ALWAYS_HEAP : SY_PAGE_SIZE) /* bytes: nor where it has none; 32-bit heaps end early */
 #define LEFT_OVER ((size_t)64 << 10)    /* bytes of locked memory that are left to small objects */
 #define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on calloc does not clear pages that are zero already */
 
@@ -71,7 +72,7 @@ static void *mapping_for(size_t size)
 	void *left_over, *object;
 
 	if (!sy__source_locks())
-		return size >= ALWAYS_HEAP ? sy__mapping_create(size, ALIGNMENT) : NULL;
+		return size >= LEAST_MAPPED ? sy__mapping_create(size, ALIGNMENT) : NULL;
 	if (size <= SY_PAGE_SIZE)
 		return sy__mapping_create(size, ALIGNMENT);
 	left_over = sy__system_map(NULL, LEFT_OVER, PROT_NONE, 0);
@@ -160,6 +161,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	sy__debugging_start(heap);
 	sy__anchor.mappings = sy__mapping_figures();
 	sy__anchor.sample_rate = &slabyard_sample_rate;
+	sy__background_start(heap);
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;

@@ -5,7 +5,7 @@
  * its threads' stacks, so the heap gives some up (process.c). A limit that another process sets is not noticed. The system call
  * is made here: in a statically linked program there is no way to glibc's function of the same name.
  *
- * 32-bit machines have no reservation that would be in the way. There setrlimit and its kind are glibc's.
+ * On 32-bit machines setrlimit and its kind are glibc's: a limit that a program sets itself counts all of the reservation.
  *
  * mlockall would lock, or fail to lock, all reserved addresses, and would not concern what the heap takes of them later.
  *
@@ -52,8 +52,10 @@ EXPORT int prctl(int option, ...)
 	for (unsigned i = 0; i < 4; i++)
 		word[i] = va_arg(more, unsigned long);
 	va_end(more);
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+		sy__background_end();
 		sy__system_shut_in();
+	}
 	return result_of(sy__system_call(SYS_prctl, option, (long)word[0], (long)word[1], (long)word[2], (long)word[3], 0));
 }
 

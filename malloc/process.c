@@ -9,7 +9,7 @@
  * allocates. It then gets mappings (entries.c).
  *
  * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
- * the machine's memory, or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
+ * the machine's memory (of 32-bit addresses as many as a heap can have), or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
  * limit, so that the program's own mappings, stacks and libraries find room; and less where the program has more than half
  * already.
  *
@@ -39,6 +39,7 @@
 #include "library/debug/spec.h"
 
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
+#define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - LEAST_RESERVE) /* 0: the library's default */
 #define UNKNOWN SIZE_MAX
 #define LEFT_OVER 16u                  /* one in so many parts of a limit stays free where the other mappings are not known */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
@@ -65,11 +66,9 @@ static size_t limit_now(int resource)
 /* The bytes of addresses to reserve; 0: the default. wanted: by the user; 0: any number. */
 static size_t reserve(size_t wanted)
 {
-	size_t half = limit_now(RLIMIT_AS) / 2;
+	size_t half = limit_now(RLIMIT_AS) / 2, usual = wanted ? wanted : USUAL_RESERVE;
 
-	if (half >= SY_HEAP_ADDRESSES || (wanted && wanted < half))
-		return wanted;
-	return half;
+	return half >= SY_HEAP_ADDRESSES || (usual && usual < half) ? usual : half;
 }
 
 static size_t less(size_t bytes)
@@ -113,7 +112,7 @@ static struct sy_heap *make(void)
 	process = sy__system_process();
 	if (!spec)
 		spec = wanted ? wanted : sy_policies[0]->name;
-	sy__process_small_pages = sy__setting_off("SLABYARD_HUGE_PAGES");
+	sy__process_small_pages = !sy__setting_on("SLABYARD_HUGE_PAGES", true);
 	if (sy__process_small_pages)
 		sy__source_only_small();
 	if (!sy_spec_parse(&parsed, spec, &fault))
@@ -370,6 +369,11 @@ bool sy__process_may_hold(size_t more)
 	sy__mapping_count(&mappings);
 	held = (size_t)((heap->counters.slab_pages + heap->counters.large_pages + heap->counters.metadata_pages) << SY_PAGE_SHIFT);
 	return more <= minus(most_held, held + mappings.bytes);
+}
+
+bool sy__process_is_own(void)
+{
+	return sy__system_process() == process;
 }
 
 /* Another thread may have held the lock, but was changing nothing: a fork waits for whoever has all slots stopped. */

@@ -211,10 +211,12 @@ static bool take_of_cache(struct sy_cache *cache, struct sy__record *record, uns
 	const struct sy__own *own = sy__own_of(cache);
 
 	record->base = take_below(cache->heap, slot, cache, 0, flags & ~(unsigned)SY_ZERO, node);
+	if (!record->base)
+		return false;
 	record->object = record->base + own->front;
 	record->size = own->size;
 	record->room = own->room;
-	return record->base != NULL;
+	return true;
 }
 
 void *sy__debug_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)

@@ -159,6 +159,10 @@ static inline void sy__signals_learn(void)
 {
 }
 
+static inline void sy__fast_calls_lock(void)
+{
+}
+
 static inline bool sy__slots_claim_try(void)
 {
 	return true;

@@ -72,8 +72,9 @@
  * finds all taken for some looks sleeps for one of them. Its end wakes a thread only if one sleeps there, and only one: were each
  * end to wake whoever has not run yet since the last, nearly all calls would make a system call.
  *
- * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the
- * slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
+ * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. A thread without a
+ * processor may stay in a fast call for long; where such calls take locks (sy__fast_calls_lock) the fork waits for it, as nobody in
+ * the child would end them. In the child, the slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
  * its list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory would wait for us. So our handler takes
  * the lock first; its owner may take it again.
  *
@@ -120,6 +121,7 @@ static struct table {
 	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
 	bool fences;       /* this process may fence its threads */
 	bool handlers;     /* the program handles signals */
+	bool fast_calls_lock; /* some heap's fast calls do; never unset */
 	unsigned unasked; /* a slot whose owner was alone when it came; 0: none */
 	unsigned lowest; /* no slot below is free */
 	bool few; /* only SY_FEW_THREAD_SLOTS slots are to be used; read without the lock */
@@ -1006,6 +1008,32 @@ unsigned sy__slots_adopt(const void *theirs, bool (*is_there)(const void *, size
 
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */
 
+void sy__fast_calls_lock(void)
+{
+	__atomic_store_n(&table.fast_calls_lock, true, __ATOMIC_RELAXED);
+}
+
+/* Fast calls that the claim has left out end, however long that takes, and the claim is made again with their slots. Without
+ * membarrier their beginnings are seen a moment later. */
+static void wait_for_locked_calls(struct sy__thread *self)
+{
+	bool left_out = false;
+
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		struct sy__thread *owner = table.slots[slot].owner;
+
+		if (!owner || owner == self || table.slots[slot].claimed || table.slots[slot].lost)
+			continue;
+		if (!left_out && !fence_all())
+			sy__look_again(SOON - 1);
+		left_out = true;
+		fast_call_ended(owner, FOREVER);
+		table.slots[slot].claimed = true;
+	}
+	if (left_out)
+		claim_stopped(self, SOON);
+}
+
 /* Between before_fork and after_fork_* the thread is outside of calls, so other fork handlers may allocate. A fork inside a call
  * (from a constructor) gets no protection. */
 static void before_fork(void)
@@ -1017,6 +1045,8 @@ static void before_fork(void)
 	if (lock_streams)
 		lock_streams();
 	claim_outside(self, FOREVER);
+	if (__atomic_load_n(&table.fast_calls_lock, __ATOMIC_RELAXED))
+		wait_for_locked_calls(self);
 	self->forking = true;
 }
 

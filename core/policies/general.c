@@ -39,6 +39,8 @@ void sy__general_init(struct sy_heap *heap, const struct sy__general_ops *ops, u
 {
 	struct sy__general_heap *general = sy__general_of(heap);
 
+	if (heap->threads)
+		sy__fast_calls_lock();
 	general->ops = ops;
 	general->least = heap->sizing.align > unit ? heap->sizing.align : unit;
 }

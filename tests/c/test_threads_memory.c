@@ -28,7 +28,7 @@ struct hoard {
 
 static void **link_of(struct mark *mark)
 {
-	return (void **)(void *)((char *)mark + 2 * sizeof(void *));
+	return (void **)(void *)((char *)mark + 2 * sizeof(struct mark));
 }
 
 /* Gets what it can, then gives half of it back and gets what it can again. */

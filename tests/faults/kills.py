@@ -257,7 +257,7 @@ def main(words: list[str]) -> int:
             print(f"{verb.name}: killed {done} times, {len(wrong)} times something did not hold", flush=True)
             held = held and not wrong
             print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
-        if options.disks and verb.name != "record":
+        if options.disks:
             done, wrong = fill(verb, options.disks)
             print(f"{verb.name}: {done} full disks, {len(wrong)} times something did not hold", flush=True)
             held = held and not wrong

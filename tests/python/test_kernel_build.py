@@ -197,6 +197,19 @@ def test_a_copy_that_is_built_from_is_not_changed(tmp_path: Path, capsys: pytest
     assert "another slabyard is at work on the copy of the kernel source" in capsys.readouterr().err
 
 
+def test_what_a_killed_compiler_left_is_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "mm").mkdir()
+    for number, name in enumerate(("whole.o", "half.o", "gone.o")):
+        record = tmp_path / f"mm/.{name}.cmd"
+        record.touch()
+        os.utime(record, ns=(0, 10**9))
+        if name != "gone.o":
+            (tmp_path / "mm" / name).touch()
+            os.utime(tmp_path / "mm" / name, ns=(0, 10**9 + number))
+    build.drop_half_written(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*.o")) == ["whole.o"]
+
+
 def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"apt install linux-source-6\.1") as caught:
         source.find(None, places=[str(tmp_path / "none")])

@@ -253,6 +253,8 @@ bool sy__bonwick_heap_init(struct sy_heap *heap)
 {
 	struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
 
+	if (heap->threads)
+		sy__fast_calls_lock();
 	bonwick->large_slabs = make_cache(heap, "kmem_slab_cache", sizeof(struct sy__bonwick_large_slab), 0, 0);
 	if (!bonwick->large_slabs)
 		return false;

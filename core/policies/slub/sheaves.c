@@ -300,7 +300,9 @@ static void replace_full(struct sy__slub_cache *cache, unsigned slot)
 		change_places(own);
 		return;
 	}
-	/* There is no spare one, or the main one is the barn's now. */
+	/* There is no spare one, or the main one is the barn's now; then the memory of a sheaf may not be taken from that. */
+	if (spare)
+		own->main = spare;
 	if (!sheaf)
 		sheaf = make(cache, slot, SY_NO_RECLAIM);
 	if (!sheaf) {

@@ -11,8 +11,9 @@
 The key is a hash of everything that the kernel is made from: source, architecture, configuration, compiler, flags, and the files
 that its kind brings, which are read once, for the key and for the build. make's folder has a coarser name, without those files, so
 that a change of one of them compiles what depends on it alone. make runs at low priority in a process group of its own (cache.py),
-so Ctrl-C ends every compiler; what it has finished stays, and the next build goes on from there. Objects are counted as make names
-them, against their number in the last whole build (the first: in one of ours), for the progress bar.
+so Ctrl-C ends every compiler; what it has finished stays, and the next build goes on from there. So it does after compilers were
+killed: what they left half written goes first. Objects are counted as make names them, against their number in the last whole build
+(the first: in one of ours), for the progress bar.
 
 Where a kernel that differs in few files is built already, its folder is copied, and make compiles those: an outlined kernel, for flame
 graphs, begins from the plain one, and of kinds with the same configuration (slob and slabyard of 6.1) one from the other.
@@ -194,6 +195,17 @@ def _seed(request: Request, folder: Path) -> None:
     part.rename(folder)
 
 
+def drop_half_written(folder: Path) -> None:
+    """Removes what compilers or linkers that were killed have left half written over a whole file: make would take it for new.
+
+    Kbuild writes `.NAME.cmd` once NAME is whole, so NAME is never newer.
+    """
+    for made in folder.rglob(".*.cmd"):
+        target = made.with_name(made.name[1:].removesuffix(".cmd"))
+        if target.is_file() and target.stat().st_mtime_ns > made.stat().st_mtime_ns:
+            target.unlink()
+
+
 class _Make:
     """make at work on one kernel."""
 
@@ -243,6 +255,7 @@ class _Make:
 
     def compile(self, progress: Progress | None) -> int:
         """Builds the kernel; how many objects it consists of."""
+        drop_half_written(self.folder)
         done = sum(1 for _ in self.folder.rglob("*.o"))
         arch = self.request.arch
         total = max(max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch]), done)
