@@ -216,6 +216,8 @@ class Keys:
     def _cache_name(self, code: int) -> str:
         if code < 0:
             return UNKNOWN_KMALLOC if code == -1 else UNKNOWN_CACHE
+        if len(self._caches) <= code <= NO_CACHE:
+            raise UserError("the trace names a cache that its list of caches lacks; import or record it again")
         return kmalloc_name(code - NO_CACHE - 1) if code > NO_CACHE else self._caches[code].label
 
     def _text(self, rows: Rows, chosen: np.ndarray, name: str) -> np.ndarray:
