@@ -214,11 +214,19 @@ def test_one_chance_pair_is_no_direct_map(tmp_path: Path) -> None:
         ({"kmalloc": 1000, "kfree": 900, "kmem_cache_alloc": 500, "kmem_cache_free": 400}, {"implied_frees": 100}, None),
         ({"kmalloc": 1000, "kfree": 900, "kmem_cache_alloc": 500}, {}, "500 kmem_cache_alloc and no kmem_cache_free"),
         ({"kfree": 900}, {}, "900 kfree and no kmalloc"),
-        ({"kmalloc": 1000, "kfree": 400, "kmem_cache_alloc": 500, "kmem_cache_free": 100}, {"implied_frees": 800}, "800 of 1,500 allocations were freed"),
+        (
+            {"kmalloc": 1000, "kfree": 400, "kmem_cache_alloc": 500, "kmem_cache_free": 100},
+            {"implied_frees": 800},
+            "800 of 1,500 allocations were freed",
+        ),
         ({"mm_page_alloc": 5}, {}, "no slab event"),
         ({"kfree": 9, "kmalloc": 9, "mm_page_alloc": 500}, {}, "500 mm_page_alloc and no mm_page_free"),
         ({"kfree": 9, "kmalloc": 9, "mm_page_alloc": 5000, "mm_page_free": 5000}, {"page_contradictions": 140}, None),
-        ({"kfree": 9, "kmalloc": 9, "mm_page_alloc": 5000, "mm_page_free": 5000}, {"page_contradictions": 600}, "600 of 10,000 page events contradict"),
+        (
+            {"kfree": 9, "kmalloc": 9, "mm_page_alloc": 5000, "mm_page_free": 5000},
+            {"page_contradictions": 600},
+            "600 of 10,000 page events contradict",
+        ),
     ],
 )
 def test_counts_that_contradict_each_other(events: dict[str, int], implied: dict[str, int], cause: str | None) -> None:

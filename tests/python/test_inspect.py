@@ -135,8 +135,13 @@ def start(program: Path, tmp_path: Path) -> Iterator[Start]:
     started = []
 
     def run(
-        allocator: str = "yard", debug: str = "", objects: int = 1000, threads: int = 0, malloc: Path | None = None,
-        user: str | None = None, sample: str = "off",
+        allocator: str = "yard",
+        debug: str = "",
+        objects: int = 1000,
+        threads: int = 0,
+        malloc: Path | None = None,
+        user: str | None = None,
+        sample: str = "off",
     ) -> Running:
         variables = environment(allocator, malloc, SLABYARD_DEBUG=debug, SLABYARD_SAMPLE=sample)
         process = subprocess.Popen(
