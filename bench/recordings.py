@@ -8,8 +8,8 @@ stand the recorded allocator's pages as the trace has them: what it held at the 
 kmallocs and less those given back since; the slabs of which no event tells (trace/unseen.py); and what a replay under the recorded
 allocator holds, with what was there before. `grew` is the growth up to the peak, `kept` what of it is there at the end.
 
-Traces of other workloads in these folders come behind those of traces/record.sh. What the machine did is different in each recording, so
-the figures are, too; the tests don't check this table.
+Events are in thousands. Traces of other workloads in these folders come behind those of traces/record.sh. What the machine did is
+different in each recording, so the figures are, too; the tests don't check this table.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ class Recording:
 
     def row(self) -> list[Cell]:
         """The cells of COLUMNS."""
-        cells: list[Cell] = [self.workload, self.events, self.slab[0], self.replay[0], self.slab[1], self.recorded, self.unseen]
+        thousands = round(self.events / 1000)
+        cells: list[Cell] = [self.workload, thousands, self.slab[0], self.replay[0], self.slab[1], self.recorded, self.unseen]
         growth = (self.grew[1] - self.grew[0]) / self.grew[0] if self.grew[0] else 0.0
-        return [*cells, f"{self.off:+.2%}", *self.grew, f"{growth:+.1%}", *self.kept]
+        return [*cells, f"{self.off:+.1%}", *self.grew, f"{growth:+.1%}", *self.kept]
 
 
 def measure(path: Path) -> Recording:

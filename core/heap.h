@@ -63,6 +63,8 @@ struct sy_heap {
 	void *(*on_failure)(size_t size, unsigned flags, struct sy_heap *); /* a kmalloc without slot failed; returns its result */
 	void *(*on_cache_failure)(struct sy_cache *, unsigned flags);       /* likewise an allocation from a cache */
 	void (*on_tick)(struct sy_heap *); /* now and then, in slow calls that look at the clock */
+	void (*on_outside)(struct sy_heap *); /* after such a call, if it was an allocation; no call is open. Anyone's, as the next */
+	void (*on_stir)(struct sy_heap *);    /* in calls that may leave something to give back, so sy__heap_tend has work */
 	void (*on_large_alloc)(struct sy_heap *, const void *pages, size_t bytes); /* a large allocation took new pages */
 	void (*on_large_free)(struct sy_heap *, const void *pages, size_t bytes);  /* it ends, and its pages are about to go */
 	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */
@@ -72,6 +74,7 @@ struct sy_heap {
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
 	bool kfree_frees_all; /* kfree takes objects of caches, too, as Linux's does */
 	bool never_reclaims; /* as the policy's, or by the heap's tunables */
+	bool as_recorded; /* the policy follows the rules of that kernel: a replay begins with its slabs as they lay */
 	struct sy_kernel kernel; /* that the workload comes from */
 	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */

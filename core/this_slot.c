@@ -9,7 +9,7 @@
  * (sy__call_enter), which also refuses calls from constructors and waits while the slot is claimed. Then they serve the
  * request by the policy's function with slots, and end the call.
  *
- * Time. The library runs no thread in the background. So slow calls do what is due by time: ends of grace periods, visits of
+ * Time. The library runs no thread in the background, unless the user of malloc wants one (malloc/background.c). So slow calls do what is due by time: ends of grace periods, visits of
  * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter: what threads keep that
  * have nothing to do serves others then. Where growth meets another claim, the next look tries again. Each SY__TICK_CALLS-th slow
  * call of a thread looks at the clock. A policy whose threads seldom make slow calls counts fast ones as well, and makes one slow
@@ -24,6 +24,7 @@
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"
+#include "backend/large.h"
 #include "backend/run_cache.h"
 #include "visits.h"
 
@@ -102,7 +103,7 @@ static void watch(bool on)
 		sy__calls_more();
 }
 
-static SY__COLD void tick(struct sy_heap *heap)
+static void do_due(struct sy_heap *heap)
 {
 	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
 
@@ -111,16 +112,67 @@ static SY__COLD void tick(struct sy_heap *heap)
 		visit_slots(heap);
 	scavenge_in_time(heap, now);
 	flush_run_cache_in_time(heap, now);
-	watch(sy__pages_decay(heap->pages));
 	if (heap->on_tick)
 		heap->on_tick(heap);
 }
 
+static SY__COLD void tick(struct sy_heap *heap)
+{
+	do_due(heap);
+	watch(sy__pages_decay(heap->pages));
+}
+
+static SY__COLD void stir(struct sy_heap *heap)
+{
+	void (*stirs)(struct sy_heap *) = __atomic_load_n(&heap->on_stir, __ATOMIC_RELAXED);
+
+	if (stirs)
+		stirs(heap);
+}
+
+static inline bool looks_at_clock(void)
+{
+	return !(sy__calls() & (SY__TICK_CALLS - 1));
+}
+
 void sy__this_slot_leave(struct sy_heap *heap)
 {
-	if (sy__unlikely(!(sy__calls() & (SY__TICK_CALLS - 1))))
+	if (sy__unlikely(looks_at_clock()))
 		tick(heap);
+	if (sy__unlikely(sy__may_stir(heap)))
+		stir(heap);
 	sy__call_leave();
+}
+
+/* The heap may be gone after the call. */
+static SY__COLD void leave_allocation_late(struct sy_heap *heap)
+{
+	void (*outside)(struct sy_heap *) = __atomic_load_n(&heap->on_outside, __ATOMIC_RELAXED);
+
+	sy__this_slot_leave(heap);
+	if (outside)
+		outside(heap);
+}
+
+static inline void leave_allocation(struct sy_heap *heap)
+{
+	if (sy__unlikely(looks_at_clock()))
+		leave_allocation_late(heap);
+	else
+		sy__this_slot_leave(heap);
+}
+
+bool sy__heap_tend(struct sy_heap *heap)
+{
+	size_t before = sy__pages_backed(heap->pages);
+	unsigned slot;
+
+	if (sy__call_enter(&slot)) {
+		do_due(heap);
+		sy__pages_decay_idle(heap->pages);
+		sy__call_leave();
+	}
+	return sy__pages_backed(heap->pages) < before;
 }
 
 void sy__heap_tick(struct sy_heap *heap)
@@ -141,6 +193,12 @@ void sy__heap_tick(struct sy_heap *heap)
 
 /* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
+void *sy__zeroed(const struct sy_cache *cache, void *object)
+{
+	sy__fill(object, 0, cache->object_size);
+	return object;
+}
+
 void *sy__this_slot_failed(struct sy_cache *cache, unsigned flags)
 {
 	return cache->heap->on_cache_failure ? cache->heap->on_cache_failure(cache, flags) : NULL;
@@ -154,7 +212,7 @@ void *sy__this_slot_cache_alloc(struct sy_cache *cache, unsigned flags)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
-	sy__this_slot_leave(cache->heap);
+	leave_allocation(cache->heap);
 	return sy__unlikely(!object) ? sy__this_slot_failed(cache, flags) : object;
 }
 
@@ -176,7 +234,7 @@ void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
-	sy__this_slot_leave(heap);
+	leave_allocation(heap);
 	return sy__unlikely(!object && heap->on_failure) ? heap->on_failure(size, flags, heap) : object;
 }
 
@@ -193,6 +251,30 @@ void sy__this_slot_kfree(void *object, struct sy_heap *heap)
 		return;
 	heap->policy->kfree(heap, slot, object);
 	sy__this_slot_leave(heap);
+}
+
+void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	ptrdiff_t slot_offset = sy__call_begin();
+	void *object = NULL;
+
+	if (sy__likely(size && !flags && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__large_refuses(heap, size)) && !sy__tick_is_due())
+		object = sy__large_alloc_cached(heap, sy__run_cache_at(heap, slot_offset), size);
+	if (sy__unlikely(!object))
+		return sy__this_slot_kmalloc(size, flags, heap);
+	sy__call_end();
+	return object;
+}
+
+void sy__this_slot_large_free(void *object, struct sy_heap *heap, struct sy_page *page)
+{
+	ptrdiff_t slot_offset = sy__call_begin();
+
+	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__may_stir(heap) &&
+	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
+		sy__call_end();
+	else
+		sy__this_slot_kfree(object, heap);
 }
 
 void sy__this_slot_free(void *object, struct sy_heap *heap)
@@ -351,6 +433,7 @@ static void slot_ends(unsigned slot)
 			heap->policy->drain(heap, slot);
 		sy__run_cache_flush_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
+		stir(heap);
 	}
 	sy__unlock(&sy__heaps_of_threads.lock);
 }

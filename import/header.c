@@ -229,6 +229,7 @@ void trailer_write(const struct resolution *result, const struct counts *counts,
 	put_number(json, "implied_page_frees", counts->implied_page_frees);
 	put_number(json, "implied_page_allocations", counts->implied_page_allocs);
 	put_number(json, "pages_of_unknown_owner", counts->pages_of_unknown_owner);
+	put_number(json, "page_contradictions", result->page_contradictions);
 	fputs("\"cache_counts\":[", json);
 	for (uint32_t i = 0; i < result->caches.count; i++)
 		fprintf(json, "%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", result->caches.list[i].allocs, result->caches.list[i].frees);

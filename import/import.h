@@ -189,6 +189,7 @@ struct scan {
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
 	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t raw;      /* lines with the number of an event's type in place of its name and fields */
 	uint64_t hidden; /* events whose pointer is not printed at all */
 	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
 	uint64_t tick_ns; /* of such a time's unit */
@@ -438,6 +439,7 @@ struct resolution {
 	uint32_t *unmatched_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
 	uint32_t unmatched_free_count, unmatched_free_room;
 	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
+	uint64_t page_contradictions; /* pages taken while they were held, or given back twice */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;
 };

@@ -347,8 +347,10 @@ static void page_alloc(struct walk *walk, const struct record *record)
 	uint64_t end = record->address + ((uint64_t)1 << record->order);
 	for (uint64_t pfn = record->address; pfn < end; pfn++) {
 		uint32_t entry = page_get(&walk->pages, pfn);
-		if (unlikely(entry >= PAGE_FIRST_RUN))
+		if (unlikely(entry >= PAGE_FIRST_RUN)) {
+			walk->result->page_contradictions++;
 			imply_page_free(walk, entry - PAGE_FIRST_RUN);
+		}
 	}
 	uint32_t history = new_history(walk, owner_without_objects(walk, record->migrate));
 	uint32_t run = new_run(walk, record->address, record->order, history);
@@ -398,6 +400,7 @@ static void page_free(struct walk *walk, const struct record *record)
 	uint32_t entry = page_get(&walk->pages, record->address), number = entry - PAGE_FIRST_RUN;
 	if (unlikely(entry == PAGE_FREED)) {
 		uint32_t history = new_history(walk, owner_without_objects(walk, -1));
+		walk->result->page_contradictions++;
 		free_range(walk, record); /* whatever else lives in the range */
 		number = imply_page_alloc(walk, record->address, record->order, history, -1);
 		entry = number + PAGE_FIRST_RUN;

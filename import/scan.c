@@ -514,6 +514,7 @@ static void take_other_line(struct scan *scan, const char *line, const char *end
 	bool fields = CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
 	scan->unparsed += fields || event != EVENT_NAMES;
 	scan->unplaced += fields;
+	scan->raw += CONTAINS(all, " type: ");
 }
 
 void scan_line(struct scan *scan, const char *line, const char *end)

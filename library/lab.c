@@ -101,6 +101,16 @@ void sy_lab_tick(struct sy_heap *heap)
 		heap->policy->tick(heap);
 }
 
+bool sy_lab_as_recorded(struct sy_heap *heap, const struct sy_lab_graces *graces)
+{
+	static struct sy_grace grace;
+
+	grace = (struct sy_grace){ .wanted = graces->ends, .passed = graces->now };
+	if (heap->as_recorded)
+		heap->grace = &grace;
+	return heap->as_recorded;
+}
+
 static bool is_first(const struct sy_deferred *entry, const void *heap)
 {
 	return entry == ((const struct sy_heap *)heap)->deferred_first;

@@ -61,6 +61,14 @@ void sy_lab_drain(struct sy_heap *, unsigned slot);
 uint64_t sy_lab_tick_due(const struct sy_heap *);
 void sy_lab_tick(struct sy_heap *);
 
+/* Grace periods as the workload's kernel had them: a wait ends when now() has reached what ends() told at its begin; neither decreases. */
+struct sy_lab_graces {
+	uint64_t (*ends)(void), (*now)(void);
+};
+
+/* Whether the heap follows the rules of the kernel that the workload comes from (struct sy_kernel). If so it waits like that from now on. */
+bool sy_lab_as_recorded(struct sy_heap *, const struct sy_lab_graces *);
+
 /* Ends the longest wait for a grace period, whatever the time is. False: nothing waits. */
 bool sy_lab_end_grace(struct sy_heap *);
 

@@ -161,6 +161,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	sy__debugging_start(heap);
 	sy__anchor.mappings = sy__mapping_figures();
 	sy__anchor.sample_rate = &slabyard_sample_rate;
+	sy__background_start(heap);
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;

@@ -52,8 +52,10 @@ EXPORT int prctl(int option, ...)
 	for (unsigned i = 0; i < 4; i++)
 		word[i] = va_arg(more, unsigned long);
 	va_end(more);
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+		sy__background_end();
 		sy__system_shut_in();
+	}
 	return result_of(sy__system_call(SYS_prctl, option, (long)word[0], (long)word[1], (long)word[2], (long)word[3], 0));
 }
 

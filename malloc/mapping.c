@@ -353,6 +353,7 @@ static void forked(void)
 {
 	sy__mapping_cache_forked();
 	sy__process_forked();
+	sy__background_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)

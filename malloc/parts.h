@@ -32,6 +32,9 @@ void sy__process_forked(void); /* in the child */
 /* Whether the calling thread is just making the heap. */
 bool sy__process_is_making(void);
 
+/* Whether the heap belongs to this process: not in the child of a vfork. */
+bool sy__process_is_own(void);
+
 /* SLABYARD_HUGE_PAGES is off. */
 extern bool sy__process_small_pages;
 
@@ -46,9 +49,9 @@ int sy__process_lock_memory(int flags);
 /* A variable of the environment. NULL: unset or empty, or the program is set-user-ID. */
 const char *sy__setting(const char *name);
 
-/* The same as a number of bytes, 0: unset; or whether it is "off". A wrong value ends the program. */
+/* The same as a number of bytes, 0: unset; or whether it is "on" or "off". A wrong value ends the program. */
 size_t sy__setting_bytes(const char *name);
-bool sy__setting_off(const char *name);
+bool sy__setting_on(const char *name, bool usually);
 
 /* Says why a value is wrong, and ends the program or not. */
 void sy__setting_tell(const char *name, const char *value, const char *why);
@@ -168,6 +171,14 @@ static inline bool sy__sample_has(const void *object)
 {
 	return sy__unlikely(__atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE)) && sy__sample_has_known(object);
 }
+
+/* ---- background.c ------------------------------------------------------------------------------------------------------ */
+
+/* If the user wants a thread in the background, it may start from now on. */
+void sy__background_start(struct sy_heap *);
+
+void sy__background_end(void);    /* it ends for good; outside of calls */
+void sy__background_forked(void); /* in the child */
 
 /* ---- statistics.c ----------------------------------------------------------------------------------------------------- */
 

@@ -112,7 +112,7 @@ static struct sy_heap *make(void)
 	process = sy__system_process();
 	if (!spec)
 		spec = wanted ? wanted : sy_policies[0]->name;
-	sy__process_small_pages = sy__setting_off("SLABYARD_HUGE_PAGES");
+	sy__process_small_pages = !sy__setting_on("SLABYARD_HUGE_PAGES", true);
 	if (sy__process_small_pages)
 		sy__source_only_small();
 	if (!sy_spec_parse(&parsed, spec, &fault))
@@ -369,6 +369,11 @@ bool sy__process_may_hold(size_t more)
 	sy__mapping_count(&mappings);
 	held = (size_t)((heap->counters.slab_pages + heap->counters.large_pages + heap->counters.metadata_pages) << SY_PAGE_SHIFT);
 	return more <= minus(most_held, held + mappings.bytes);
+}
+
+bool sy__process_is_own(void)
+{
+	return sy__system_process() == process;
 }
 
 /* Another thread may have held the lock, but was changing nothing: a fork waits for whoever has all slots stopped. */

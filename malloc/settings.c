@@ -6,6 +6,7 @@
  *   SLABYARD_RESERVE     bytes of addresses to reserve
  *   SLABYARD_LIMIT       bytes that malloc may hold
  *   SLABYARD_HUGE_PAGES  off: no huge pages for the heap
+ *   SLABYARD_BACKGROUND  on: a thread gives back what others freed before they went idle (background.c)
  *   SLABYARD_SAMPLE      one allocation in so many is a guarded object (sample.c)
  *   SLABYARD_STATS       a file for a report at the program's end (report.c)
  *
@@ -79,11 +80,11 @@ size_t sy__setting_bytes(const char *name)
 	return (size_t)bytes;
 }
 
-bool sy__setting_off(const char *name)
+bool sy__setting_on(const char *name, bool usually)
 {
 	const char *value = sy__setting(name);
 
 	if (value && strcmp(value, "off") && strcmp(value, "on"))
 		sy__setting_refuse(name, value, "not a choice: on or off");
-	return value && !strcmp(value, "off");
+	return value ? !strcmp(value, "on") : usually;
 }

@@ -105,7 +105,7 @@ static bool find_sections(const unsigned char *bytes, size_t size, uint32_t sect
 static bool read_sections(struct scratch *scratch, const void *bytes, size_t size, struct fault *fault)
 {
 	struct scratch_header header;
-	const void *records[7] = { NULL };
+	const void *records[9] = { NULL };
 	uint64_t runs = 0;
 	struct wanted wanted[] = {
 		{ "events", sizeof(struct scratch_event), &records[0], &scratch->event_count },
@@ -115,6 +115,8 @@ static bool read_sections(struct scratch *scratch, const void *bytes, size_t siz
 		{ "older", sizeof(struct scratch_older), &records[4], &scratch->older_count },
 		{ "run", sizeof(struct scratch_run), &records[5], &runs },
 		{ "order", sizeof(uint32_t), &records[6], &scratch->order_count },
+		{ "laid", sizeof(struct scratch_older), &records[7], &scratch->laid_count },
+		{ "graces", sizeof(struct scratch_grace), &records[8], &scratch->grace_count },
 	};
 	size_t known = sizeof wanted / sizeof *wanted;
 
@@ -139,6 +141,8 @@ static bool read_sections(struct scratch *scratch, const void *bytes, size_t siz
 	scratch->older = records[4];
 	scratch->run = records[5];
 	scratch->order = records[6];
+	scratch->laid = records[7];
+	scratch->graces = records[8];
 	return true;
 }
 
@@ -227,10 +231,11 @@ static bool check_zones(const struct scratch *scratch, struct fault *fault)
 	return true;
 }
 
-static bool check_older(const struct scratch *scratch, uint32_t *holders, struct fault *fault)
+static bool check_older(const struct scratch *scratch, const struct scratch_older *list, uint64_t count, uint32_t *holders,
+                        struct fault *fault)
 {
-	for (uint64_t i = 0; i < scratch->older_count; i++) {
-		const struct scratch_older *older = &scratch->older[i];
+	for (uint64_t i = 0; i < count; i++) {
+		const struct scratch_older *older = &list[i];
 		bool held = older->handle != NO_HANDLE && older->handle != VACATED;
 		const char *wrong = NULL;
 
@@ -246,6 +251,36 @@ static bool check_older(const struct scratch *scratch, uint32_t *holders, struct
 			return refuse(fault, "the scratch file is damaged: older object %" PRIu64 " %s", i, wrong);
 		if (held)
 			holders[older->handle] = older->cache == NO_CACHE ? HELD_BY_KMALLOC : HELD_BY_CACHE(older->cache);
+	}
+	return true;
+}
+
+/* The other list of older objects may lack some of the handles of the first; a free of these then does nothing. */
+static bool check_laid(const struct scratch *scratch, const uint32_t *holders, struct fault *fault)
+{
+	size_t handles = scratch->run->handles;
+	uint32_t *others = scratch->laid ? calloc(handles ? handles : 1, sizeof *others) : NULL;
+	bool good;
+
+	if (!scratch->laid)
+		return true;
+	if (!others)
+		return refuse(fault, "no memory to check %zu handles", handles);
+	good = check_older(scratch, scratch->laid, scratch->laid_count, others, fault);
+	for (size_t i = 0; good && i < handles; i++)
+		if (others[i] != HELD_BY_NOBODY && others[i] != holders[i])
+			good = refuse(fault, "the scratch file is damaged: handle %zu is another object in each list of older ones", i);
+	free(others);
+	return good;
+}
+
+static bool check_graces(const struct scratch *scratch, struct fault *fault)
+{
+	for (uint64_t i = 0; i < scratch->grace_count; i++) {
+		const struct scratch_grace *at = &scratch->graces[i];
+
+		if (at->begins_ns > at->ends_ns || (i && (at->begins_ns < at[-1].begins_ns || at->ends_ns < at[-1].ends_ns)))
+			return refuse(fault, "the scratch file is damaged: grace period %" PRIu64 " ends before it begins, or before others", i);
 	}
 	return true;
 }
@@ -333,7 +368,8 @@ static bool check_traffic(const struct scratch *scratch, struct fault *fault)
 
 	if (!holders)
 		return refuse(fault, "no memory to check %zu handles", handles);
-	good = check_older(scratch, holders, fault) && check_events(scratch, holders, fault);
+	good = check_older(scratch, scratch->older, scratch->older_count, holders, fault) && check_laid(scratch, holders, fault) &&
+	       check_graces(scratch, fault) && check_events(scratch, holders, fault);
 	free(holders);
 	return good;
 }

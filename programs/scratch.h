@@ -85,6 +85,11 @@ struct scratch_older {
 	uint32_t flags;
 };
 
+/* Of the recorded kernel: memory that began to wait for a grace period by then waited until. Both never decrease. */
+struct scratch_grace {
+	uint64_t begins_ns, ends_ns;
+};
+
 struct scratch_run {
 	uint32_t handles; /* every handle is less */
 	uint32_t cpus, nodes, pageblock_order;
@@ -101,6 +106,7 @@ _Static_assert(sizeof(struct scratch_cache) == 64, "cache");
 _Static_assert(sizeof(struct scratch_zone) == 72, "zone");
 _Static_assert(sizeof(struct scratch_free_blocks) == 392, "free blocks");
 _Static_assert(sizeof(struct scratch_older) == 16, "older object");
+_Static_assert(sizeof(struct scratch_grace) == 16, "grace period");
 _Static_assert(sizeof(struct scratch_run) == 48, "run");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the scratch file is read in place, and is little endian");
 
@@ -112,8 +118,10 @@ struct scratch {
 	const struct scratch_zone *zones;
 	const struct scratch_free_blocks *free_blocks;
 	const struct scratch_older *older;
+	const struct scratch_older *laid; /* those in slabs as the recorded allocator's lay, for replays of it; NULL: not known */
+	const struct scratch_grace *graces; /* for the same */
 	const struct scratch_run *run;
-	uint64_t event_count, cache_count, order_count, zone_count, free_block_count, older_count;
+	uint64_t event_count, cache_count, order_count, zone_count, free_block_count, older_count, laid_count, grace_count;
 	void *mapping; /* or NULL: the caller's memory */
 	size_t mapping_bytes;
 };

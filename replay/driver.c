@@ -59,6 +59,39 @@ void driver_tick(struct driver *driver, uint64_t time)
 	}
 }
 
+/* ---- Grace periods of the recorded kernel ------------------------------------------------------------------------ */
+
+#define LONGEST_GRACES 3u /* of its usual length: no wait is longer, whatever the trace has seen end later */
+
+static const struct scratch *recorded; /* of the one replay that runs in this program */
+static uint64_t next_grace; /* in it: the first that begins now or later */
+
+static uint64_t grace_ends(void)
+{
+	uint64_t latest = trace_time + LONGEST_GRACES * recorded->run->grace_ns, ends;
+
+	while (next_grace < recorded->grace_count && recorded->graces[next_grace].begins_ns < trace_time)
+		next_grace++;
+	ends = next_grace < recorded->grace_count ? recorded->graces[next_grace].ends_ns : latest;
+	return ends < latest ? ends : latest;
+}
+
+uint64_t driver_longest_grace(const struct driver *driver)
+{
+	return driver->scratch->run->grace_ns * (driver->as_recorded ? LONGEST_GRACES : 1);
+}
+
+/* A heap by the rules of the recorded kernel begins with its layout, and waits as long as that did. */
+static void begin_as_recorded(struct driver *driver)
+{
+	if (driver->scratch->laid) {
+		driver->laid = driver->scratch->laid;
+		driver->laid_count = driver->scratch->laid_count;
+	}
+	recorded = driver->scratch;
+	next_grace = 0;
+}
+
 /* ---- Pages of the environment --------------------------------------------------------------------------------- */
 
 /* The flags that make the page allocator choose this migrate type. */
@@ -308,6 +341,7 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 
 static bool create_heap(struct driver *driver, const struct driver_options *options, struct fault *fault)
 {
+	static const struct sy_lab_graces graces = { .ends = grace_ends, .now = trace_clock };
 	const struct scratch_run *run = driver->scratch->run;
 	struct sy_heap_config config = spec_heap_config(driver->spec, run->cpus, run->nodes);
 
@@ -317,6 +351,9 @@ static bool create_heap(struct driver *driver, const struct driver_options *opti
 	if (!driver->heap)
 		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
 		              spec_name(driver->spec), simulated_mib(driver));
+	driver->as_recorded = sy_lab_as_recorded(driver->heap, &graces);
+	if (driver->as_recorded)
+		begin_as_recorded(driver);
 	sy_lab_log(driver->heap, options->log, options->log_context);
 	return true;
 }
@@ -347,12 +384,17 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
+static uint64_t most_older(const struct scratch *scratch)
+{
+	return scratch->older_count > scratch->laid_count ? scratch->older_count : scratch->laid_count;
+}
+
 static bool create_tables(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 
 	driver->live = calloc((size_t)scratch->run->handles + 1, sizeof(void *));
-	driver->older = calloc((size_t)scratch->older_count + 1, sizeof(void *));
+	driver->older = calloc((size_t)most_older(scratch) + 1, sizeof(void *));
 	if (!driver->live || !driver->older)
 		return refuse(fault, "no memory for %u handles", scratch->run->handles);
 	return make_steps(driver, fault) && follow(driver, fault);
@@ -362,7 +404,7 @@ static bool create_tables(struct driver *driver, struct fault *fault)
 static void look_before_malloc(struct driver *driver)
 {
 	memset(driver->live, 0, ((size_t)driver->scratch->run->handles + 1) * sizeof *driver->live);
-	memset(driver->older, 0, ((size_t)driver->scratch->older_count + 1) * sizeof *driver->older);
+	memset(driver->older, 0, ((size_t)most_older(driver->scratch) + 1) * sizeof *driver->older);
 	driver->pages_before = malloc_memory_now();
 }
 
@@ -391,6 +433,8 @@ bool driver_open(struct driver *driver, const struct spec *spec, const struct dr
 {
 	driver->spec = spec;
 	driver->next_ask = trace_time = 0;
+	driver->laid = driver->scratch->older;
+	driver->laid_count = driver->scratch->older_count;
 	return spec->policy ? create_heap(driver, options, fault) && create_caches(driver, fault) : open_malloc(driver, fault);
 }
 
@@ -415,10 +459,10 @@ static void free_vacated(struct driver *driver)
 {
 	const struct scratch *scratch = driver->scratch;
 
-	for (uint64_t i = 0; i < scratch->older_count; i++) {
-		struct step step = older_step(scratch, &scratch->older[i], true);
+	for (uint64_t i = 0; i < driver->laid_count; i++) {
+		struct step step = older_step(scratch, &driver->laid[i], true);
 
-		if (scratch->older[i].handle != VACATED)
+		if (driver->laid[i].handle != VACATED)
 			continue;
 		driver_free(driver, &step, driver->older[i]);
 		driver->older[i] = NULL;
@@ -429,8 +473,8 @@ bool driver_populate(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 
-	for (uint64_t i = 0; i < scratch->older_count; i++) {
-		const struct scratch_older *older = &scratch->older[i];
+	for (uint64_t i = 0; i < driver->laid_count; i++) {
+		const struct scratch_older *older = &driver->laid[i];
 		struct step step = older_step(scratch, older, false);
 		void *object = driver_alloc(driver, &step);
 
@@ -449,10 +493,8 @@ bool driver_populate(struct driver *driver, struct fault *fault)
 void driver_each_older(const struct driver *driver,
                        void (*watch)(void *context, const struct scratch_older *, void *object), void *context)
 {
-	const struct scratch *scratch = driver->scratch;
-
-	for (uint64_t i = 0; i < scratch->older_count; i++) {
-		const struct scratch_older *older = &scratch->older[i];
+	for (uint64_t i = 0; i < driver->laid_count; i++) {
+		const struct scratch_older *older = &driver->laid[i];
 
 		if (older->handle != VACATED)
 			watch(context, older, older->handle == NO_HANDLE ? driver->older[i] : driver->live[older->handle]);
@@ -462,7 +504,7 @@ void driver_each_older(const struct driver *driver,
 /* A malloc has no heap to destroy, so live objects are freed one by one. It serves no pages: the live table has objects alone. */
 void driver_empty(struct driver *driver)
 {
-	for (uint64_t i = 0; i < driver->scratch->older_count; i++) {
+	for (uint64_t i = 0; i < driver->laid_count; i++) {
 		driver->malloc.free(driver->older[i]);
 		driver->older[i] = NULL;
 	}

@@ -36,10 +36,13 @@ struct driver {
 	const struct spec *spec;
 	struct sy_pages *pages; /* of a policy; NULL for a malloc */
 	struct sy_heap *heap;   /* likewise */
+	const struct scratch_older *laid; /* the older objects of this allocator: laid_count */
+	uint64_t laid_count;
+	bool as_recorded; /* it follows the rules of the recorded kernel */
 	struct malloc_target malloc;
 	struct sy_cache **caches; /* by number in the trace; NULL for a malloc */
 	void **live;              /* by handle: object or struct sy_page; NULL: none */
-	void **older;             /* older objects that no event frees, by their place in the scratch file; otherwise NULL */
+	void **older;             /* by their place in laid, those that no event frees; otherwise NULL */
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
 	uint64_t step_count, snapshot_count;
 	uint16_t *kept; /* by handle: the cache of the object that lives there behind the last event, NO_CACHE: of kmalloc; or NOT_KEPT */
@@ -78,6 +81,9 @@ void driver_each_older(const struct driver *, void (*watch)(void *context, const
 
 /* Frees whatever lives in a malloc. */
 void driver_empty(struct driver *);
+
+/* The longest wait for a grace period: nanoseconds of the trace's time. */
+uint64_t driver_longest_grace(const struct driver *);
 
 /* Lets the trace's time pass. */
 void driver_tick(struct driver *, uint64_t time);

@@ -277,9 +277,9 @@ static void count_kept(struct exact *exact)
 	const struct driver *driver = exact->driver;
 	const struct scratch *scratch = driver->scratch;
 
-	for (uint64_t i = 0; i < scratch->older_count; i++)
-		if (scratch->older[i].handle == NO_HANDLE)
-			count_given(exact, scratch->older[i].cache, driver->older[i]);
+	for (uint64_t i = 0; i < driver->laid_count; i++)
+		if (driver->laid[i].handle == NO_HANDLE)
+			count_given(exact, driver->laid[i].cache, driver->older[i]);
 	for (uint64_t i = 0; i < scratch->run->handles; i++)
 		if (driver->kept[i] != NOT_KEPT)
 			count_given(exact, driver->kept[i], driver->live[i]);

@@ -54,7 +54,7 @@ static uint64_t held_pages(const struct sy_heap *heap)
 static void shrink_fully(struct exact *exact)
 {
 	sy_heap_shrink(exact->driver->heap);
-	driver_tick(exact->driver, exact->driver->span_ns + exact->driver->scratch->run->grace_ns + 1);
+	driver_tick(exact->driver, exact->driver->span_ns + driver_longest_grace(exact->driver) + 1);
 	sy_heap_shrink(exact->driver->heap);
 }
 

@@ -2,6 +2,7 @@
 # The long workloads: traces/long.sh NAME runs one in the folder that it is called in, which `traces/long.sh prepare NAME` has made ready;
 # traces/long.sh names lists them. Each has a kernel's slab allocator serve a million events and more, in some seconds and without a
 # network; traces/record.sh records them. A workload whose program is missing is told in one line, and ends with status 3.
+# `use` lasts for USE_SECONDS (an hour), at the pace of somebody who works.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -110,11 +111,34 @@ END
 	tcp | udp) need iperf3 ;;
 	disk) need fio ;;
 	mixed) for name in sqlite compile tree web_close container; do prepare; done && name=mixed ;;
+	use) for name in sqlite compile git venv; do prepare; done && need dpkg find && name=use ;;
 	*) unknown ;;
 	esac
 }
 
-NAMES="web web_close web_python redis sqlite postgres compile git tree archive search package venv container runc fork exec open threads vmas files pipes timers poll sockets tcp udp disk mixed"
+NAMES="web web_close web_python redis sqlite postgres compile git tree archive search package venv container runc fork exec open threads vmas files pipes timers poll sockets tcp udp disk mixed use"
+
+# One thing after the other, each followed by a pause: version control, compiling one file, queries of packages, looking for files, a
+# database, a script.
+use() {
+	end=$(($(date +%s) + ${USE_SECONDS:-3600})) turn=0
+	[ -d own ] || { git init -q own && cp -r files/perl own && git -C own add -A && git -C own -c user.name=a -c user.email=a@b commit -qm a; }
+	set -- "$here"/../core/*.c
+	while [ "$(date +%s)" -lt $end ]; do
+		turn=$((turn + 1))
+		case $((turn % 8)) in
+		0) git -C own status && git -C own log -p -1 ;;
+		1) cc -O1 -std=c11 -I"$here/../include" -o /dev/null -S "$1" 2>/dev/null || true; shift; [ $# -gt 0 ] || set -- "$here"/../core/*.c ;;
+		2) dpkg -l && dpkg -L dpkg && dpkg -S /bin/sh || true ;;
+		3) find files -name '*.h' -newer own | wc -l ;;
+		4) for n in 1 2 3 4 5; do echo "create table if not exists u (v text); insert into u values (hex(randomblob(64)));"; done | sqlite3 use.db ;;
+		5) python3 -c 'import json, email, http.client; json.dumps(list(range(100000)))' ;;
+		6) git -C own diff HEAD && date >>own/perl/notes && git -C own -c user.name=a -c user.email=a@b commit -qam "$turn" || true ;;
+		7) tar cf - files/perl | gzip -1 | wc -c ;;
+		esac
+		sleep 1
+	done
+}
 
 # A server, then what asks it; the server is told to end.
 served() {
@@ -219,6 +243,7 @@ run() {
 		done
 		wait
 		;;
+	use) use ;;
 	*) unknown ;;
 	esac >/dev/null
 	wait

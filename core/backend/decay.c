@@ -250,18 +250,18 @@ static size_t least_of_steps(const struct sy__decay *decay)
 	return least;
 }
 
-/* A step ends, and the next begins. */
-static void step(struct sy_pages *pages, uint64_t now)
+/* So many steps end, in which the minimum was the same, and the next begins. */
+static void step(struct sy_pages *pages, uint64_t now, unsigned steps)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
 	bool refaulted;
 
 	sy__lock(&pages->account_lock);
-	decay->lows[decay->step] = pages->backed.lowest;
+	for (; steps; steps--, decay->step = (decay->step + 1) % SY__DECAY_STEPS)
+		decay->lows[decay->step] = pages->backed.lowest;
 	__atomic_store_n(&pages->backed.lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
 	refaulted = has_refaulted(pages, now);
 	sy__unlock(&pages->account_lock);
-	decay->step = (decay->step + 1) % SY__DECAY_STEPS;
 	decay->stepped = now;
 	decay->due = least_of_steps(decay);
 	adapt(decay, refaulted);
@@ -334,13 +334,13 @@ static void give_fast(struct sy_pages *pages, uint64_t now)
 
 /* ---- Visits ------------------------------------------------------------------------------------------------------- */
 
-/* Advances the clock, and returns it. */
-static uint64_t advance(struct sy_pages *pages)
+/* Advances the clock, by so much at most, and returns it. */
+static uint64_t advance(struct sy_pages *pages, uint64_t most)
 {
 	uint64_t now = sy__now(), passed = now - sy__decay_of(pages)->seen, clock;
 
-	if (passed > pages->decay_ns / PAUSE)
-		passed = pages->decay_ns / PAUSE;
+	if (passed > most)
+		passed = most;
 	sy__decay_of(pages)->seen = now;
 	clock = sy__time(&pages->clock) + passed;
 	sy__time_set(&pages->clock, clock);
@@ -389,9 +389,9 @@ bool sy__pages_decay(struct sy_pages *pages)
 		return false;
 	if (!sy__lock_try(&sy__decay_of(pages)->lock))
 		return __atomic_load_n(&sy__decay_of(pages)->recheck, __ATOMIC_RELAXED);
-	now = advance(pages);
+	now = advance(pages, pages->decay_ns / PAUSE);
 	if (step_ends(pages, now))
-		step(pages, now);
+		step(pages, now, 1);
 	if (sy__decay_of(pages)->due)
 		give_due(pages, now);
 	if (decays_fast(pages))
@@ -400,6 +400,26 @@ bool sy__pages_decay(struct sy_pages *pages)
 	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
 	sy__unlock(&sy__decay_of(pages)->lock);
 	return recheck;
+}
+
+/* A program that sleeps does without its free memory after all: what was free since the last visit goes back. */
+void sy__pages_decay_idle(struct sy_pages *pages)
+{
+	struct sy__decay *decay = sy__decay_of(pages);
+	uint64_t now;
+	size_t before;
+
+	if (!pages->decay_ns || !sy__lock_try(&decay->lock))
+		return;
+	now = advance(pages, UINT64_MAX);
+	if (now - decay->stepped >= decay_time(pages))
+		step(pages, now, SY__DECAY_STEPS);
+	do {
+		before = sy__pages_backed(pages);
+		give_due(pages, now);
+	} while (sy__pages_backed(pages) < before);
+	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
+	sy__unlock(&decay->lock);
 }
 
 void sy__pages_make_up(struct sy_pages *pages, size_t count)

@@ -25,7 +25,7 @@ static bool is_dense(const struct sy_pages *pages, uint64_t start)
 
 uint8_t sy__huge_pages_prefer(struct sy_pages *pages, uint64_t start)
 {
-	size_t committed = pages->committed_pages;
+	size_t committed = sy__read(&pages->committed_pages);
 
 	if (committed < pages->huge_from || committed >= 2 * pages->witness_from || !is_dense(pages, pages->witness)) {
 		pages->witness = start;

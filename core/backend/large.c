@@ -64,11 +64,8 @@ static inline void count_in_slot(struct sy__run_cache *own, size_t bytes)
 
 void *sy__large_alloc_cached(struct sy_heap *heap, struct sy__run_cache *own, size_t size)
 {
-	struct sy_page *page;
+	struct sy_page *page = sy__run_cache_take(heap, own, pages_kept(heap, size, sy__order_of(size)));
 
-	if (sy__unlikely(sy__large_refuses(heap, size)))
-		return NULL;
-	page = sy__run_cache_take(heap, own, pages_kept(heap, size, sy__order_of(size)));
 	if (sy__unlikely(!page))
 		return NULL;
 	count_in_slot(own, size);

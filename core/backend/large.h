@@ -17,8 +17,8 @@ void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head, const
 /* Whether an address in a block of pages is that of a large allocation in use. */
 bool sy__large_in_use(const struct sy_heap *, const struct sy_page *head, const void *object);
 
-/* In heaps of threads, within any call of the slot: allocates from and frees to the slot's run cache alone. NULL, false: the
- * cache can't serve. */
+/* In heaps of threads, within any call of the slot: allocates what is not refused from the slot's run cache alone, and frees to
+ * it. NULL, false: the cache can't serve. */
 void *sy__large_alloc_cached(struct sy_heap *, struct sy__run_cache *own, size_t size);
 bool sy__large_free_cached(struct sy_heap *, struct sy__run_cache *own, struct sy_page *head, const void *object);
 

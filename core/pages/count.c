@@ -86,9 +86,7 @@ static void count_all(struct sy_pages *pages, struct sy_pages_counts *counts)
 	counts->rescued = pages->rescued;
 	sy__unlock(&pages->account_lock);
 	counts->requests += counts->failures;
-	sy__lock(&pages->source_lock);
-	counts->committed_pages = pages->committed_pages;
-	sy__unlock(&pages->source_lock);
+	counts->committed_pages = sy__read(&pages->committed_pages);
 }
 
 /* Inside a call, so that no fork finds these locks held. */
@@ -181,13 +179,6 @@ void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
 	sy__unlock(&pages->source_lock);
 }
 
-void sy__count_discarded(struct sy_pages *pages, uint64_t count)
-{
-	sy__lock(&pages->source_lock);
-	sy__subtract(&pages->committed_pages, (size_t)count);
-	sy__unlock(&pages->source_lock);
-}
-
 /* Whether the source has all of a block back. Its age tells, if memory decays; but not in huge blocks. */
 static bool is_given_back(const struct sy_pages *pages, const struct sy_page *block)
 {
@@ -226,6 +217,6 @@ uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
 
 	for (i = 0; i < pages->zone_count; i++)
 		released += release_zone(&pages->zones[i], min_order);
-	sy__count_discarded(pages, released);
+	sy__count_discarded(pages, (size_t)released);
 	return released;
 }

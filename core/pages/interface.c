@@ -108,18 +108,19 @@ static SY__COLD struct sy_page *refused(struct sy_heap *heap)
 
 static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, struct fresh *fresh)
 {
-	uint8_t *committed = sy__committed(pages, number), was;
+	uint8_t *committed = sy__committed(pages, number), was = __atomic_load_n(committed, __ATOMIC_RELAXED);
 
-	sy__lock(&pages->source_lock);
-	was = __atomic_load_n(committed, __ATOMIC_RELAXED);
-	sy__add(&pages->committed_pages, fresh->pages);
+	sy__count_backed(pages, fresh->pages);
 	if (was == SY__BARE) {
-		__atomic_store_n(committed, (uint8_t)(SY__REUSED | sy__prefer_huge(pages, number & ~(SY__MAX_BLOCK - 1))), __ATOMIC_RELAXED);
-		sy__add(&pages->described, 1);
+		sy__lock(&pages->source_lock);
+		if (__atomic_load_n(committed, __ATOMIC_RELAXED) == SY__BARE) {
+			__atomic_store_n(committed, (uint8_t)(SY__REUSED | sy__prefer_huge(pages, number & ~(SY__MAX_BLOCK - 1))), __ATOMIC_RELAXED);
+			sy__add(&pages->described, 1);
+		}
+		sy__unlock(&pages->source_lock);
 	}
 	if (sy__committed_state(was) != SY__COMMITTED)
 		fresh->discarded = fresh->pages;
-	sy__unlock(&pages->source_lock);
 }
 
 static inline struct sy_page *take_or_place(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node,
@@ -275,9 +276,7 @@ void sy__page_refill(struct sy_heap *heap, struct sy_page *page)
 	if (page->flags & SY__PAGE_BACKED)
 		return;
 	page->flags = SY__PAGE_BACKED;
-	sy__lock(&pages->source_lock);
-	sy__add(&pages->committed_pages, 1);
-	sy__unlock(&pages->source_lock);
+	sy__count_backed(pages, 1);
 	sy__lock(&pages->account_lock);
 	sy__subtract(&pages->emptied_pages, 1);
 	sy__unlock(&pages->account_lock);

@@ -177,7 +177,7 @@ struct sy_pages {
 	const struct sy__placer *placer; /* chooses blocks for heaps; NULL: the zones do */
 
 	sy__lock_t source_lock;
-	size_t committed_pages; /* [r] source_lock */
+	size_t committed_pages; /* anyone's, by atomic additions: whoever holds source_lock may wait for the system */
 	size_t described;       /* [r] source_lock: maximal blocks with all of their descriptors */
 	size_t huge_from;       /* committed_pages from which on the heap may grow by huge pages; fixed at creation */
 	size_t witness_from;    /* source_lock: committed_pages when the witness was taken, see core/backend/huge_pages.c */
@@ -240,6 +240,17 @@ static inline void sy__add(size_t *counter, size_t amount)
 static inline void sy__subtract(size_t *counter, size_t amount)
 {
 	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
+}
+
+/* So many more pages have memory, or fewer. */
+static inline void sy__count_backed(struct sy_pages *pages, size_t count)
+{
+	__atomic_fetch_add(&pages->committed_pages, count, __ATOMIC_RELAXED);
+}
+
+static inline void sy__count_discarded(struct sy_pages *pages, size_t count)
+{
+	__atomic_fetch_sub(&pages->committed_pages, count, __ATOMIC_RELAXED);
 }
 
 /* The owner of a block writes its use and type without the zone's lock, while walks over the pageblock may read them. Relaxed: such a
@@ -387,7 +398,6 @@ bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes
 /* ---- count.c --------------------------------------------------------------------------------------------------------- */
 
 uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* of a free block that is on no list; how many pages */
-void sy__count_discarded(struct sy_pages *, uint64_t count);
 void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
 /* ---- Decay ------------------------------------------------------------------------------------------------------- */

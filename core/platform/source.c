@@ -213,19 +213,24 @@ static bool is_free(void)
 }
 
 /* Relaxed: an answer that other threads find as well. */
-bool sy__source_tells(void)
+bool sy__system_is_filtered(void)
 {
 	enum { UNKNOWN, FREE, FILTERED };
 	static int parents;
 	int known = __atomic_load_n(&parents, __ATOMIC_RELAXED);
 
 	if (sy__system_is_shut_in())
-		return false;
+		return true;
 	if (known == UNKNOWN) {
 		known = is_free() ? FREE : FILTERED;
 		__atomic_store_n(&parents, known, __ATOMIC_RELAXED);
 	}
-	return known == FREE || sy__slots_high() > 2;
+	return known == FILTERED;
+}
+
+bool sy__source_tells(void)
+{
+	return !sy__system_is_shut_in() && (!sy__system_is_filtered() || sy__slots_high() > 2);
 }
 
 /* Asks piece by piece, until enough is found. */

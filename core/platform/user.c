@@ -70,18 +70,25 @@ static void yield(void)
 	sy__system(SYS_sched_yield, 0, 0, 0, 0);
 }
 
-/* Until it is woken, if the word has the value still. Sandboxes let futexes through, as every lock needs them, but maybe no other
- * call that sleeps. The call's argument has two words on all machines. */
-static void sleep_on(const unsigned *word, unsigned value, long nanoseconds)
+/* Sandboxes let futexes through, as every lock needs them, but maybe no other call that sleeps. The call's argument has two words on all
+ * machines. */
+bool sy__word_sleep(const unsigned *word, unsigned value, long nanoseconds)
 {
 #ifdef SYS_futex
 	const long moment[2] = { 0, nanoseconds };
 
-	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAIT, (long)value, sy__system_word(moment));
+	sy__system(SYS_futex, sy__system_word(word), PRIVATE_WAIT, (long)value, nanoseconds ? sy__system_word(moment) : 0);
+	return true;
 #else
 	(void)word, (void)value, (void)nanoseconds;
-	yield();
+	return false;
 #endif
+}
+
+static void sleep_on(const unsigned *word, unsigned value, long nanoseconds)
+{
+	if (!sy__word_sleep(word, value, nanoseconds))
+		yield();
 }
 
 static void wake(const unsigned *word, long most)
@@ -91,6 +98,11 @@ static void wake(const unsigned *word, long most)
 #else
 	(void)word, (void)most;
 #endif
+}
+
+void sy__word_wake(const unsigned *word)
+{
+	wake(word, INT_MAX);
 }
 
 /* On a word that nobody wakes. */

@@ -201,6 +201,11 @@ static inline unsigned sy__event_count(const struct sy__event *event)
 void sy__event_wait(struct sy__event *, unsigned count);
 void sy__event_happens(struct sy__event *);
 
+/* Sleeps until the word is woken, if it has the value still, for at most so many nanoseconds below a second; 0: without a bound. May also
+ * return for no reason. False: this system has no such call. And wakes all who sleep so. */
+bool sy__word_sleep(const unsigned *word, unsigned value, long nanoseconds);
+void sy__word_wake(const unsigned *word);
+
 /* A lock for which any number of threads may sleep, each of which is woken once. */
 struct sy__wakeful {
 	unsigned held; /* 0: free, 1: held, 2: and a thread may sleep, so the end wakes one */
@@ -222,6 +227,7 @@ bool sy__source_locks(void);     /* whether any of it */
 void sy__source_only_small(void); /* no huge pages from now on */
 void sy__system_shut_in(void);   /* the program is about to forbid itself system calls */
 bool sy__system_is_shut_in(void);
+bool sy__system_is_filtered(void); /* that, or its parent has left it a filter */
 
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);

@@ -7,7 +7,7 @@
  * or push fails: the slow path, a jump to the generic entry with the call still open, or a result that says so. This file has all
  * of that.
  *
- * A policy's file includes this once, when it has defined, as static inline functions:
+ * A policy's file includes this once, when it has defined, as static inline functions or other names of such:
  *
  *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of a cache
  *   own_of(cache, slot)                   what that slot has
@@ -21,7 +21,6 @@
  *                                         which look at the clock, never cease
  *   alloc_slow(cache, slot, flags, node)  out of line: serves the request by all other means
  *   free_slow(cache, slot, object)        the same for a free
- *   zeroed(cache, object)                 out of line, so that fast paths need no stack frame: clears an object, and returns it
  *
  * A policy that can be hardened defines entry_quarantine(own) besides, for the build with SY_HARDENED.
  *
@@ -44,7 +43,7 @@ static inline entry_cache *entry_cache_of(struct sy_cache *cache)
 /* Clears an allocated object if the request asks for that. */
 static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
 {
-	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
+	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed((const struct sy_cache *)(const void *)cache, object) : object;
 }
 
 #ifdef SY_HARDENED

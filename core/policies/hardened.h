@@ -37,8 +37,10 @@
 #define sy__node_slab_of sy__hardened_node_slab_of
 #define sy__node_sound_length sy__hardened_node_sound_length
 #define sy__node_take_pages sy__hardened_node_take_pages
+#define sy__node_usable_size sy__hardened_node_usable_size
 #define sy__node_walk sy__hardened_node_walk
 #define sy__node_walk_chain sy__hardened_node_walk_chain
+#define sy__node_walk_list sy__hardened_node_walk_list
 #define sy__node_walk_quarantine sy__hardened_node_walk_quarantine
 #define sy__slub_alloc_of_slabs sy__hardened_slub_alloc_of_slabs
 #define sy__slub_cache_fini sy__hardened_slub_cache_fini
@@ -73,7 +75,6 @@
 #define sy__yard_flush_remote sy__hardened_yard_flush_remote
 #define sy__yard_found_by sy__hardened_yard_found_by
 #define sy__yard_free_slow sy__hardened_yard_free_slow
-#define sy__yard_freed_again sy__hardened_yard_freed_again
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
 #define sy__yard_is_emptied sy__hardened_yard_is_emptied
@@ -94,6 +95,5 @@
 #define sy__yard_this_slot_init sy__hardened_yard_this_slot_init
 #define sy__yard_trim sy__hardened_yard_trim
 #define sy__yard_walk sy__hardened_yard_walk
-#define sy__yard_zeroed sy__hardened_yard_zeroed
 
 #endif

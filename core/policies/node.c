@@ -19,6 +19,7 @@
  */
 #include "node.h"
 
+#include "../backend/large.h"
 #include "../backend/metadata.h"
 #include "../backend/slot_areas.h"
 #include "../bug.h"
@@ -227,6 +228,13 @@ void sy__node_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 	(void)heap;
 	give_back(slab->cache, 0, sy__entry(slab, struct sy_page, state));
+}
+
+size_t sy__node_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 /* ---- From slots --------------------------------------------------------------------------------------------------------- */
@@ -549,6 +557,20 @@ void sy__node_walk_chain(struct sy__walk *walk, const struct sy__node_cache *cac
 #endif
 }
 
+void sy__node_walk_list(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
+                        unsigned owner)
+{
+	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
+}
+
+static void mark_free(struct sy__walk *walk, const void *context)
+{
+	const struct sy__node_view *view = context;
+
+	sy__node_walk_list(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	view->mark(walk, view);
+}
+
 static void locate_on_node(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
 	slab->list = "full";
@@ -561,12 +583,12 @@ static void locate_on_node(struct sy__node_cache *cache, struct sy_page *page, s
 }
 
 void sy__node_walk(struct sy__walk *walk, struct sy_page *page, bool (*locate)(struct sy__node_cache *, struct sy_page *, struct sy_slab *),
-                   void (*mark)(struct sy__walk *, const void *view))
+                   void (*mark)(struct sy__walk *, const struct sy__node_view *))
 {
 	struct sy__node_cache *cache = sy__node_cache(sy__node_slab(page)->cache);
-	const struct sy__node_view view = { cache, page };
+	const struct sy__node_view view = { cache, page, mark };
 	const uint32_t objects = sy__node_objects(page);
-	const struct sy__walk_grid grid = { 0, cache->cache.size, objects, mark, &view, SY_PART_USED };
+	const struct sy__walk_grid grid = { 0, cache->cache.size, objects, mark_free, &view, SY_PART_USED };
 
 	walk->slab.cache = &cache->cache;
 #ifdef SY_HARDENED

@@ -289,6 +289,9 @@ bool sy__node_place(struct sy__node_cache *, struct sy__node *, struct sy_page *
 uint64_t sy__node_discard(struct sy__node_cache *, unsigned slot, struct sy_page *);
 void sy__node_grace_passed(struct sy_heap *, struct sy_deferred *);
 
+/* Bytes that may be written of an object in a slab, or of a large allocation. */
+size_t sy__node_usable_size(struct sy_heap *, const void *object);
+
 /* Gives up what a slot has of a cache. */
 typedef uint64_t (*sy__node_drain)(struct sy__node_cache *, unsigned slot);
 
@@ -332,12 +335,15 @@ void sy__node_walk_chain(struct sy__walk *, const struct sy__node_cache *, void 
                          unsigned owner);
 
 /* What is in a slab. Of one in its grace period the list is the caller's to name before. `locate` fills in the slot that has the
- * slab, if there is one, and its list; false: no slot has it. `mark` marks all that is free. */
+ * slab, if there is one, and its list; false: no slot has it. `mark` marks all that is free, but for what is on the list of the
+ * slab's word, with the next function: objects of a list that all are in the slab. */
 struct sy__node_view {
 	struct sy__node_cache *cache;
 	struct sy_page *page;
+	void (*mark)(struct sy__walk *, const struct sy__node_view *);
 };
 void sy__node_walk(struct sy__walk *, struct sy_page *, bool (*locate)(struct sy__node_cache *, struct sy_page *, struct sy_slab *),
-                   void (*mark)(struct sy__walk *, const void *view));
+                   void (*mark)(struct sy__walk *, const struct sy__node_view *));
+void sy__node_walk_list(struct sy__walk *, const struct sy__node_view *, void *first, enum sy_part_state, const char *list, unsigned owner);
 
 #endif

@@ -52,7 +52,7 @@ static void *entry_kmalloc_quick(struct sy_heap *heap, unsigned slot, size_t siz
 	struct sy_cache *cache = sy__kmalloc_quick(entry_sizes(heap), size, flags);
 	void *object = cache ? entry_alloc_quick(cache, slot) : NULL;
 
-	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(entry_cache_of(cache), object) : object;
+	return sy__unlikely(flags & SY_ZERO) && object ? sy__zeroed(cache, object) : object;
 }
 
 static bool entry_kfree_quick(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)

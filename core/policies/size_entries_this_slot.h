@@ -17,7 +17,9 @@ static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags
 	struct sy_cache *cache = sy__kmalloc_cache(entry_sizes(heap), size, flags);
 	void *object;
 
-	if (sy__unlikely(!cache || !take_this_slot(entry_cache_of(cache), flags, &object)))
+	if (sy__unlikely(!cache))
+		return sy__this_slot_large_alloc(size, flags, heap);
+	if (sy__unlikely(!take_this_slot(entry_cache_of(cache), flags, &object)))
 		return sy__this_slot_kmalloc(size, flags, heap);
 	return handed_out(entry_cache_of(cache), flags, object);
 }
@@ -44,7 +46,9 @@ static void entry_kfree_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(!sy__page_is_slab(page) || !put_this_slot(cache_in(page), page, &object)))
+	if (sy__unlikely(!sy__page_is_slab(page)))
+		sy__this_slot_large_free(object, heap, page);
+	else if (sy__unlikely(!put_this_slot(cache_in(page), page, &object)))
 		sy__this_slot_kfree(object, heap);
 }
 
@@ -69,7 +73,7 @@ static void entry_free_any_this_slot(void *object, struct sy_heap *heap)
 	}
 	page = sy__head_of(heap, object);
 	if (sy__unlikely(!sy__page_is_slab(page))) {
-		sy__this_slot_kfree(object, heap);
+		sy__this_slot_large_free(object, heap, page);
 		return;
 	}
 	if (sy__unlikely(!is_start(cache_in(page), page, sy__page_distance(heap, page, object)))) {

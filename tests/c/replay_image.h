@@ -8,7 +8,7 @@
 #define IMAGE_HANDLES 48
 #define IMAGE_CACHES 3
 #define IMAGE_OLDER 8
-#define IMAGE_SECTIONS 7
+#define IMAGE_SECTIONS 9
 
 struct image {
 	_Alignas(SCRATCH_ALIGN) struct scratch_header header;
@@ -20,6 +20,8 @@ struct image {
 	_Alignas(SCRATCH_ALIGN) struct scratch_older older[IMAGE_OLDER];
 	_Alignas(SCRATCH_ALIGN) struct scratch_run run[1];
 	_Alignas(SCRATCH_ALIGN) uint32_t order[IMAGE_CACHES];
+	_Alignas(SCRATCH_ALIGN) struct scratch_older laid[IMAGE_OLDER];
+	_Alignas(SCRATCH_ALIGN) struct scratch_grace graces[2];
 };
 
 static inline struct scratch_section image_section(const char *name, size_t offset, size_t count, size_t bytes)
@@ -104,6 +106,8 @@ static inline void image_make(struct image *image)
 	image->sections[4] = IMAGE_SECTION(image, "older", older);
 	image->sections[5] = IMAGE_SECTION(image, "run", run);
 	image->sections[6] = IMAGE_SECTION(image, "order", order);
+	image->sections[7] = IMAGE_SECTION(image, "laid", laid);
+	image->sections[8] = IMAGE_SECTION(image, "graces", graces);
 	image_fill_events(image);
 	for (uint32_t i = 0; i < IMAGE_CACHES; i++)
 		image->order[i] = IMAGE_CACHES - 1 - i;
@@ -119,6 +123,11 @@ static inline void image_make(struct image *image)
 		image->older[i] = (struct scratch_older){ .handle = i < IMAGE_OLDER / 2 ? i : i % 2 ? VACATED : NO_HANDLE, .size = 100 + i,
 			                                  .cache = i < IMAGE_OLDER / 2 ? (uint16_t)(i % IMAGE_CACHES) : NO_CACHE,
 			                                  .cpu = (uint16_t)i };
+	for (unsigned i = 0; i < IMAGE_OLDER; i++)
+		image->laid[i] = image->older[IMAGE_OLDER - 1 - i];
+	image->laid[IMAGE_OLDER - 1].handle = VACATED; /* the handle is one that only the first list has */
+	for (unsigned i = 0; i < 2; i++)
+		image->graces[i] = (struct scratch_grace){ .begins_ns = i * 10000, .ends_ns = i * 10000 + 5000 };
 	image->run[0] = (struct scratch_run){ .handles = IMAGE_HANDLES, .cpus = 4, .nodes = 1, .pageblock_order = 9,
 		                              .call_sites = 10, .snapshots = 1, .span_ns = UINT64_C(400000) * IMAGE_EVENTS,
 		                              .grace_ns = 10000000 };

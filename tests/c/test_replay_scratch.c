@@ -83,7 +83,7 @@ static void test_refusals(void)
 
 	REFUSED(image.header.magic[0] = 'X', "no scratch file");
 	REFUSED(image.header.version = SCRATCH_VERSION + 1, "version 3");
-	REFUSED(image.header.sections = 8, "cut short");
+	REFUSED(image.header.sections = 10, "cut short");
 	REFUSED(image.sections[1].name[0] = 'X', "unknown name");
 	REFUSED(image.sections[1] = image.sections[0], "twice");
 	REFUSED(image.sections[0].record_bytes = 16, "16 bytes, expected 32");
@@ -92,6 +92,11 @@ static void test_refusals(void)
 	REFUSED(image.sections[0].count = UINT64_MAX, "cut short");
 	REFUSED(image.sections[6].count = 2, "an order of 2 caches for 3");
 	REFUSED(image.order[1] = image.order[0], "twice in the order");
+	REFUSED(image.laid[IMAGE_OLDER - 2].cache = NO_CACHE, "another object in each list");
+	REFUSED(image.laid[0].handle = image.laid[IMAGE_OLDER - 2].handle, "has the handle of another one");
+	REFUSED(image.laid[0].handle = IMAGE_HANDLES - 1, "another object in each list");
+	REFUSED(image.graces[1].ends_ns = 4999, "ends before it begins, or before others");
+	REFUSED(image.graces[0].begins_ns = 10001, "ends before it begins, or before others");
 	REFUSED(image.order[2] = IMAGE_CACHES, "out of range");
 	REFUSED(image.sections[0].offset = (uint64_t)1 << 63, "cut short");
 	REFUSED(image.run->cpus = 0, "0 CPUs");

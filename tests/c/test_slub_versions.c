@@ -102,6 +102,26 @@ static void test_tiny_slabs_have_two_pages_at_most(void)
 	CHECK_EQUAL(geometry("slub:tiny=on,max_order=3", 1, 4096).order, 3);
 }
 
+/* Replays begin with a recorded kernel's slabs as they lay where a heap follows its rules. */
+static void test_whose_rules_are_the_workloads(void)
+{
+	static const struct { const char *spec; uint16_t kernel; bool same; } cases[] = {
+		{ "slub", 0x612, true }, { "slub", 0x700, true }, { "slub:linux=6.18", 0x613, true }, { "slub:cpu_partial=0", 0x612, true },
+		{ "slub", 0x60c, false }, { "slub", 0, false }, { "slub:linux=6.12", 0x612, false }, { "slub:linux=7.0", 0x612, false },
+		{ "slub:tiny=on", 0x612, false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sy_heap_config config = config_with(cases[i].spec);
+		struct world world;
+
+		config.kernel.version = cases[i].kernel;
+		world = make_large(&config);
+		CHECK_EQUAL(world.heap->as_recorded, cases[i].same);
+		end(&world);
+	}
+}
+
 static void test_the_workloads_kernel_decides(void)
 {
 	static const struct { uint16_t kernel; unsigned order; } cases[] = { { 0, 2 }, { 0x601, 2 }, { 0x606, 2 }, { 0x607, 3 }, { 0x60c, 3 } };
@@ -231,6 +251,7 @@ int main(void)
 	test_since_6_7_a_slab_may_waste_a_half();
 	test_tiny_slabs_have_two_pages_at_most();
 	test_the_workloads_kernel_decides();
+	test_whose_rules_are_the_workloads();
 	test_unchecked_copies_let_caches_share_kmallocs_slabs();
 	test_checked_copies_keep_them_apart();
 	test_tiny_knows_no_reclaimable_objects();

@@ -27,7 +27,7 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "charge"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge"):
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -144,6 +144,31 @@ def test_idle_threads_keep_little(built: Path) -> None:
     assert 0 < int(done.stdout) < 200
 
 
+@pytest.mark.parametrize("what", [["40"], ["40", "child"], ["end"], ["shut-in"]])
+def test_a_thread_in_the_background_gives_memory_back(built: Path, what: list[str]) -> None:
+    """Of 256 MiB that were in use at once; 300 stay without the thread, as nobody makes a call."""
+    _ok([str(built / "background"), *what], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
+
+
+@pytest.mark.parametrize("how", [["alone"], ["threads"]])
+def test_no_thread_in_the_background_meets_a_filter(built: Path, how: list[str]) -> None:
+    _ok([str(built / "sandbox"), *how], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
+
+
+def test_a_plugin_has_no_thread_in_the_background(built: Path, tmp_path: Path) -> None:
+    """The static malloc library in a plugin: the program's own malloc is the C library's."""
+    archive = run.library().with_suffix(".a")
+    if not archive.exists():
+        pytest.skip("the static library is not built")
+    plugin = str(tmp_path / "plugin.so")
+    options = ["-shared", "-fPIC", "-Wl,-Bsymbolic", str(archive), "-pthread"]
+    subprocess.run([_tool("cc"), "-O1", str(CASES / "background.c"), *options, "-o", plugin], check=True)
+    environment = {**os.environ, "SLABYARD_BACKGROUND": "on"}
+    done = subprocess.run([str(built / "background"), "plugin", plugin], env=environment, capture_output=True, text=True,
+                          timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
 @pytest.mark.parametrize("size", [8, 16, 1024, 1025, 2100, 5000, 9000, 12000, 16400, 19000])
 def test_objects_of_one_size_waste_little(built: Path, size: int) -> None:
     """Descriptors of pages, what a size class is larger, and what is left at a slab's end: together at most a tenth."""
@@ -167,6 +192,7 @@ def test_what_is_reserved_is_not_dumped(policy: str) -> None:
 @pytest.mark.parametrize(("name", "value", "why"), [
     ("SLABYARD_RESERVE", "64Q", "not a size"), ("SLABYARD_RESERVE", "1", "out of range"), ("SLABYARD_LIMIT", "G", "not a size"),
     ("SLABYARD_LIMIT", "99999999999999999999", "out of range"), ("SLABYARD_HUGE_PAGES", "no", "not a choice"),
+    ("SLABYARD_BACKGROUND", "yes", "not a choice"),
     ("SLABYARD", "slub:linux=7.0", "slub: linux=6.18 and 7.0 have sheaves"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_one_line(name: str, value: str, why: str) -> None:

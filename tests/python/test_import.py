@@ -616,6 +616,7 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
         (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
+        (b"# tracer: nop\n" + b"27141 0 43949400462191 type: 658\n" * 10, "events have no names; tracefs prints them without its options raw"),
         (b"bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
         (
             b"".join(b"ls 1 [000] 0.000%03d: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" % (i * 617 % 1000) for i in range(1000)),

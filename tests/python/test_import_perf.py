@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import re
 import shutil
 import struct
@@ -148,6 +149,24 @@ def test_a_byte_that_changed_in_a_trace_is_noticed(capture: Path, tmp_path: Path
 def test_of_two_that_end_the_one_that_knows_why_tells(capture: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="pages of 5000 bytes are not known"):
         importer.import_trace(capture, tmp_path / "t.parquet", page_size=5000)
+
+
+def test_symbols_where_perf_left_out_the_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The running kernel's, if it is of that release and its text lies there."""
+    texts = {"/proc/kallsyms": "ffffffff81000000 T _text\nffffffff81000100 t first\nffffffff81000300 T _etext\n"}
+    monkeypatch.setattr(perfdata, "read_text_if_there", lambda path: texts.get(str(path)))
+    monkeypatch.setattr(perfdata.PerfData, "kernel_text", lambda _: ("_text", 0xFFFFFFFF81000000))
+
+    def resolved(release: bytes) -> list[str]:
+        path = tmp_path / "perf.data"
+        path.write_bytes(len(release).to_bytes(4, "little") + release + b"\0")
+        return perfdata.resolve(["0xffffffff81000110"], perfdata.PerfData(path, [], (0, 0), {4: (0, 5 + len(release))}))
+
+    release = os.uname().release.encode()
+    assert resolved(release) == ["first+0x10"]
+    assert resolved(release + b"-other") == ["0xffffffff81000110"]
+    monkeypatch.setattr(perfdata.PerfData, "kernel_text", lambda _: ("_text", 0xFFFFFFFF91000000))
+    assert resolved(release) == ["0xffffffff81000110"], "booted again since, or another build"
 
 
 def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

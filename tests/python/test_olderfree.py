@@ -9,6 +9,7 @@ import numpy as np
 
 from slabyard.replay import scratch
 from slabyard.replay.workload import Options, Workload
+from slabyard.trace import gfp
 
 BASE = 0xFFFF888000000000
 SLABINFO = "slabinfo - version: 2.1\ndentry 12 16 256 16 1 : tunables 0 0 0 : slabdata 1 1 0\n"
@@ -154,3 +155,101 @@ def test_the_class_of_an_older_object_is_one_that_lost_some(tmp_path: Path) -> N
 def test_objects_of_a_page_are_of_a_class_that_fits_all(tmp_path: Path) -> None:
     path = of_kmalloc({64: 99, 96: 98, 1024: 90}, 64).write(tmp_path / "t.parquet")
     assert classes_after(path) == {64: 10, 1024: 10}
+
+
+# ---- Slabs as the recorded allocator's lay ---------------------------------------------------------------------------
+
+
+def section(path: Path, name: bytes) -> np.ndarray:
+    """Older objects of a section of the scratch file; none where it is not there."""
+    with Workload(path, Options()) as workload:
+        data = workload.scratch.read_bytes()
+    count = int(np.frombuffer(data, "<u4", 1, 12)[0])
+    for one in np.frombuffer(data, scratch.SECTION, count, 16):
+        if one["name"] == name:
+            return np.frombuffer(data, scratch.OLDER, int(one["count"]), int(one["offset"]))
+    return np.empty(0, scratch.OLDER)
+
+
+def slabs_of(rows: np.ndarray, cache: int = 0, objects: int = 16) -> list[str]:
+    """As laid_out has them."""
+    text = "".join("." if one == scratch.VACATED else "s" if one == scratch.NONE else "f" for one in rows["handle"][rows["cache"] == cache])
+    return [text[begin : begin + objects] for begin in range(0, len(text), objects)]
+
+
+def used(build: handmade.Builder, frame: int, places: range, first: int, **values: int) -> None:
+    for number, place in enumerate(places):
+        build.cache_alloc(first + number, 0, address=BASE + (frame << 12) + 256 * place, **values)
+
+
+def test_what_was_free_is_free_where_it_was(tmp_path: Path) -> None:
+    """Of three slabs with 28 objects in all, one was empty, and one had four free ones and is used first. The third is not seen."""
+    build = of_slabs(3, 28)
+    used(build, 200, range(4, 8), 0)
+    used(build, 100, range(16), 10)
+    path = build.write(tmp_path / "t.parquet")
+    assert slabs_of(section(path, b"laid")) == ["." * 16, "s" * 16, "s" * 12 + "." * 4]
+    assert slabs_of(section(path, b"older")) == laid_out(path) != slabs_of(section(path, b"laid")), "other allocators' are as ever"
+
+
+def test_a_slab_is_of_the_cpu_that_uses_it_first(tmp_path: Path) -> None:
+    build = of_slabs(2, 20)
+    build.metadata.cpus = 2
+    used(build, 100, range(8), 0, cpu=1)
+    used(build, 200, range(4), 20, cpu=0)
+    laid = section(build.write(tmp_path / "t.parquet"), b"laid")
+    assert laid["cpu"].tolist() == [1] * 16 + [0] * 16
+
+
+def test_where_slabs_came_all_others_were_full(tmp_path: Path) -> None:
+    """slabinfo counts 20 objects, and a slab came when 4 of 32 places had been taken: there were 28."""
+    build = of_slabs(2, 20)
+    used(build, 100, range(12, 16), 0)
+    build.page_alloc(50, address=300, owner="slab")
+    used(build, 300, range(1), 20)
+    path = build.write(tmp_path / "t.parquet")
+    assert "".join(slabs_of(section(path, b"laid"))).count("s") == 28
+    assert "".join(slabs_of(section(path, b"older"))).count("s") == 20
+
+
+def test_types_of_kmalloc_are_told_apart(tmp_path: Path) -> None:
+    """An accounted kmalloc's page has accounted ones: so is the older object that is freed in it."""
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    lines = "".join(f"{name} 32 32 256 16 1 : tunables 0 0 0 : slabdata 2 2 0\n" for name in ("kmalloc-256", "kmalloc-cg-256"))
+    build.snapshot("start", {"slabinfo": f"slabinfo - version: 2.1\n{lines}"}, {})
+    for number in range(8):
+        build.row("kfree", origin="older", address=BASE + (100 << 12) + 512 * number)
+    build.kmalloc(1, 256, address=BASE + (100 << 12) + 256, accounted=True)
+    laid = section(build.write(tmp_path / "t.parquet"), b"laid")
+    freed = laid[laid["handle"] < scratch.VACATED]
+    assert len(freed) == 8 and set(freed["flags"]) == {gfp.ACCOUNT}
+
+
+def test_pages_of_which_no_object_is_seen_go(tmp_path: Path) -> None:
+    """A large kmalloc that is freed, and a slab that was emptied unseen: both are among the large ones at the start."""
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    info = "slabinfo - version: 2.1\ndentry 16 16 256 16 1 : tunables 0 0 0 : slabdata 1 1 0\n"
+    build.metadata.caches = [handmade.cache("dentry", 256)]
+    build.snapshot("start", {"slabinfo": info, "meminfo": f"Slab: {4 * (1 + 1024)} kB\n"}, {"dentry": {"cpu_slabs": "0"}})
+    build.row("kfree", origin="older", address=BASE + (1024 << 12))
+    build.page_free(scratch.NONE, 9, address=1024, origin="older", owner="slab")
+    build.page_free(scratch.NONE, 3, address=4096, origin="older", owner="slab")
+    with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
+        exact = workload.exact("slub")
+    assert exact["held_pages_start"] - exact["held_pages_end"] == 512 + 8
+    assert exact["unknown_frees"] == 1, "the kfree, which the pages stand for"
+
+
+def test_replays_by_the_recorded_rules_begin_with_it(tmp_path: Path) -> None:
+    """Of 32 slabs every second one was empty when the trace began; spread over all, the same holes keep every slab."""
+    build = of_slabs(32, 256)
+    build.metadata.kernel = "6.18.0"
+    for frame in range(100, 116):
+        used(build, frame, range(16), 16 * frame)
+    with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
+        own, spread = (workload.exact(spec)["caches"][0]["pages_start"] for spec in ("slub", "slub:linux=6.12"))
+    assert own < spread == 32

@@ -183,12 +183,6 @@ static inline void push(struct sy__bonwick_cache *cache, void *buffer)
 		place(cache, slab);
 }
 
-SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->cache.object_size);
-	return object;
-}
-
 /* ---- Calls without a layer: on any slot, and the thread's own -------------------------------------------------- */
 
 void *sy__bonwick_take_shared(struct sy__bonwick_cache *cache, unsigned slot)
@@ -217,7 +211,7 @@ static NOT_INLINE void *alloc(struct sy_cache *common, unsigned slot, unsigned f
 
 	if (sy__unlikely(!object))
 		return sy__bonwick_alloc_slow(cache, slot, flags, node, sy__bonwick_take_shared);
-	return sy__unlikely(flags & SY_ZERO) ? sy__bonwick_zeroed(cache, object) : object;
+	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->cache, object) : object;
 }
 
 static void free_object(struct sy_cache *cache, unsigned slot, void *object)
@@ -239,7 +233,7 @@ static void *alloc_this_slot(struct sy_cache *common, unsigned flags)
 	}
 	cache->allocations++;
 	sy__call_end_locked(&cache->lock);
-	return sy__unlikely(flags & SY_ZERO) ? sy__bonwick_zeroed(cache, buffer) : buffer;
+	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->cache, buffer) : buffer;
 }
 
 static void free_this_slot(struct sy_cache *common, void *object)
@@ -418,7 +412,7 @@ SY__COLD void *sy__bonwick_alloc_slow(struct sy__bonwick_cache *cache, unsigned 
 	do
 		object = one_node ? take_of_node(cache, node) : take(cache, slot);
 	while (!object && sy__bonwick_grow(cache, slot, flags, node));
-	return object && flags & SY_ZERO ? sy__bonwick_zeroed(cache, object) : object;
+	return object && flags & SY_ZERO ? sy__zeroed(&cache->cache, object) : object;
 }
 
 /* ---- Lists of buffers, for layers ------------------------------------------------------------------------------ */

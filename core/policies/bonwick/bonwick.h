@@ -234,7 +234,6 @@ void sy__bonwick_put_many(struct sy__bonwick_cache *, void *const *buffers, uint
 /* bonwick.c. An allocation that left the fast path: by `take`, growing the cache until that finds a buffer. */
 SY__COLD void *sy__bonwick_alloc_slow(struct sy__bonwick_cache *, unsigned slot, unsigned flags, int node,
                                       void *(*take)(struct sy__bonwick_cache *, unsigned slot));
-SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *, void *object);
 
 /* The layers of percpu.c and magazine.c; and of bonwick.c, where every slot takes and puts under the cache's lock. */
 extern const struct sy__bonwick_layer sy__bonwick_unlayered, sy__bonwick_percpu, sy__bonwick_magazine_layer;

@@ -30,11 +30,6 @@ static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, v
 		put(cache, slot, object);
 }
 
-static inline void *zeroed(const struct sy__bonwick_cache *cache, void *object)
-{
-	return sy__bonwick_zeroed(cache, object);
-}
-
 static inline entry_own *own_of(const struct sy__bonwick_cache *cache, unsigned slot)
 {
 	return sy__bonwick_slot(cache, slot);

@@ -94,13 +94,6 @@ static inline bool push(const struct sy__slab_cache *cache, struct sy__slab_arra
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object);
 
-/* Out of line, so that the fast path needs no stack frame. */
-static SY__OUT_OF_LINE void *zeroed(const struct sy__slab_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->cache.object_size);
-	return object;
-}
-
 /* NULL: the slot has no array yet; the dummy never has one. */
 static inline struct sy__slab_array *own_of(const struct sy__slab_cache *cache, unsigned slot)
 {
@@ -308,7 +301,7 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned s
 	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
 		sy__slab_equip(cache, slot);
 	object = alloc_somewhere(cache, slot, flags, node);
-	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
+	return object && flags & SY_ZERO ? sy__zeroed(&cache->cache, object) : object;
 }
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */

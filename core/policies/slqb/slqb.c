@@ -106,13 +106,6 @@ static inline bool push(const struct sy__slqb_cache *cache, struct sy__slqb_list
 static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void *object);
 
-/* Out of line, so that the fast path needs no stack frame. */
-static SY__COLD void *zeroed(const struct sy__slqb_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->cache.object_size);
-	return object;
-}
-
 static inline struct sy__slqb_list *own_of(const struct sy__slqb_cache *cache, unsigned slot)
 {
 	return &sy__slqb_look(cache, slot)->list;
@@ -280,7 +273,7 @@ static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, un
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
 	object = alloc_somewhere(cache, slot, flags, node);
-	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
+	return object && flags & SY_ZERO ? sy__zeroed(&cache->cache, object) : object;
 }
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */

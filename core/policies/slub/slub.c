@@ -145,13 +145,6 @@ static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
 
-/* Out of line, so that the fast path needs no stack frame. */
-static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->base.cache.object_size);
-	return object;
-}
-
 static inline struct sy__slub_slot *own_of(const struct sy__slub_cache *cache, unsigned slot)
 {
 	return sy__slub_slot(cache, slot);
@@ -515,17 +508,11 @@ static bool slub_heap_init(struct sy_heap *heap)
 {
 	heap->never_reclaims = sy__keeps_apart(heap);
 	sy__slub_heap(heap)->rules = sy__slub_rules_by(heap->tunables, heap->kernel);
+	heap->as_recorded = sy__slub_is_recorded(heap);
 	sy__slub_sheaves_policy(heap);
 	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES],
 	                          sy__slub_kmalloc_types(sy__slub_rules(heap)), 0, 0) &&
 	       (SY__IS_HARDENED || sy__slub_classes_begin(heap));
-}
-
-static size_t slub_usable_size(struct sy_heap *heap, const void *object)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -588,7 +575,7 @@ const struct sy_policy sy__slub = {
 	.cache_merge = sy__slub_merge,
 	.cache_init = sy__slub_cache_init,
 	.cache_fini = sy__slub_cache_fini,
-	.usable_size = slub_usable_size,
+	.usable_size = sy__node_usable_size,
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
 	.refuses = sy__slub_refuses,

@@ -59,6 +59,13 @@ struct sy__slub_rules sy__slub_rules_by(const int64_t *tunables, struct sy_kerne
 	return (struct sy__slub_rules){ (uint8_t)version, tiny, checks };
 }
 
+bool sy__slub_is_recorded(const struct sy_heap *heap)
+{
+	struct sy__slub_rules rules = sy__slub_rules(heap);
+
+	return rules.version >= SLUB_6_18 && rules.version == version_of(heap->kernel.version) && !rules.tiny && !heap->tunables[SLUB_HARDEN];
+}
+
 bool sy__slub_may_waste_half(struct sy__slub_rules rules)
 {
 	return rules.version >= SLUB_6_12;

@@ -9,25 +9,17 @@
 #include "../../walk.h"
 #include "slub.h"
 
-static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
-                       unsigned owner)
+static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 {
-	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
-}
-
-static void mark(struct sy__walk *walk, const void *context)
-{
-	const struct sy__node_view *view = context;
 	const struct sy_cache *cache = &view->cache->cache;
 
-	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	if (sy__slub_cache(&view->cache->cache)->sheaves)
 		sy__slub_sheaves_mark(walk, sy__slub_cache(&view->cache->cache));
 	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++) {
 		const struct sy__slub_slot *own = sy__slub_slot(sy__slub_cache(&view->cache->cache), slot);
 
 		if (sy__slot_reachable(cache, slot) && own->slab == view->page)
-			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+			sy__node_walk_list(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 #ifdef SY_HARDENED
 		if (sy__slot_reachable(cache, slot))
 			sy__node_walk_quarantine(walk, &own->quarantine, slot);

@@ -25,7 +25,7 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 
 	if (sy__unlikely(!own->freelist))
 		return NULL;
-	object = sy__yard_pop(own->cache, own, 0);
+	object = sy__yard_pop(own->cache, &own->freelist, 0);
 	if (sy__unlikely(!object))
 		return NULL;
 #ifndef SY_HARDENED /* whose frees look at the object's slab in any case */
@@ -60,7 +60,7 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 	struct sy__yard_slot *own = sy__yard_small_slot(size, heap);
 	void *object = sy__yard_take_this_slot(own);
 
-	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
+	return sy__likely(object) ? sy__result(object) : sy__yard_malloc_refill(size, heap, own);
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state

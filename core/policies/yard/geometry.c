@@ -1,9 +1,8 @@
 /*
  * yard: how a cache is laid out, and which caches are one.
  *
- * An object. Its size is rounded up to a word. A free object's link is at its start, a line that the next client is likely to touch
- * anyway; but behind it where its contents must survive being free (a constructor set them, or readers under RCU may still
- * look). Then the size is rounded up to the alignment.
+ * An object is rounded up to a word. Its link is at its start when it is free, a line that the next client is likely to touch anyway;
+ * but behind it where its contents must survive that (a constructor set them, or readers under RCU may still look).
  *
  * A slab. Its order is the first that holds the number of objects wanted and wastes at most a sixteenth; if there is none up to
  * the largest order, the one that wastes least. An object that is larger than the largest order has a slab of its own.

@@ -1,10 +1,6 @@
 /*
- * yard: the slabs that a slot owns, and its supply of free objects.
- *
- * A slot allocates from its freelist. When that is empty it is filled again, from the first of these that has something: the
- * remote list, where its objects may serve; of the active slab the local list, what others pushed, and what was never carved; the
- * next of the slabs that wait; an empty slab. All of it is the slot's own but for one exchange of a word, so it runs inside a fast
- * call, without a lock.
+ * yard: the slabs that a slot owns, and its supply of free objects. All of it is the slot's own but for one exchange of a word, so it
+ * runs inside a fast call, without a lock.
  *
  * Slabs wait in the order in which the slot came by them. Where a program frees at random, each slab has gathered free objects
  * by the time that its turn comes, and refills are seldom; of the slab that came last the next allocation would find one. A slab
@@ -265,7 +261,7 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 		if (sy__unlikely(node != SY_ANY_NODE && node != own->node))
 			sy__yard_deactivate(cache, slot, own);
 		else if (own->freelist || fill_from_active(cache, own))
-			return sy__yard_pop(cache, own, cache->base.offset);
+			return sy__yard_pop(cache, &own->freelist, cache->base.offset);
 	}
 	return NULL;
 }

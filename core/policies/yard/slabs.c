@@ -1,16 +1,7 @@
 /*
- * yard: the life of a slab, away from the fast path.
- *
- * A slab is born owned, with no object linked (with a constructor: all constructed and linked). Its owner gives it up when
- *
- *   it is full:        no list has it; owned.c does that.
- *   it is empty,       and the owner has more such than it may keep: it goes back to the page allocator.
- *   the slot is        because its thread ends, its CPU goes away, or memory is wanted back: to its node, at the tail where
- *   drained            others freed into it, else at the head.
- *
- * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache wait in the
- * deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and discards it after
- * releasing that lock.
+ * yard: the life of a slab, away from the fast path. It is born owned, and leaves its slot when it is full (owned.c), when it is an empty
+ * one too many, and when the slot is drained: because its thread ends, its CPU goes away, or memory is wanted back. Then it comes to its
+ * node, or ends (../node.c).
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
@@ -40,9 +31,12 @@ static unsigned order_of_next(const struct sy__yard_cache *cache, struct sy__nod
 	return order;
 }
 
-/* The page map tells kfree of a heap of threads what these pages belong to; false: no memory. */
-bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page, size_t pages)
+/* The page map tells kfree of a heap of threads what a slab's pages belong to, and the first one of a large allocation; false: no
+ * memory. */
+bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page)
 {
+	size_t pages = sy__page_is_slab(page) ? (size_t)1 << sy__page_order(page) : 1;
+
 	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, pages);
 }
 
@@ -57,7 +51,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (!sy__yard_found_by(cache->base.cache.heap, page, (size_t)1 << sy__page_order(page))) {
+	if (!sy__yard_found_by(cache->base.cache.heap, page)) {
 		sy__pages_give(cache->base.cache.heap, slot, page);
 		return NULL;
 	}
@@ -86,7 +80,8 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
 /* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
  * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the
  * objects that they freed; and no mark stays in a descriptor that may be a large allocation's next. A slab that is partial from now on
- * comes onto its node's list under the lock, before anybody looks there. Pages that went back. */
+ * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. Pages
+ * that went back. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
@@ -210,18 +205,20 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	return pages;
 }
 
-/* The active slab, if nothing of it is in use. It is looked through once, until its freelist changes. */
+/* The active slab, if nothing of it is in use: all that is out of it is on the freelist. That is looked through once, until it or the
+ * number of what is out changes. */
 static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
-	uint32_t first = (uint32_t)(uintptr_t)own->freelist | 1, free; /* never that of a slot which nobody looked at */
+	uint32_t out, seen;
 
-	if (!own->slab || own->seen == first)
+	if (!own->slab)
 		return 0;
-	own->seen = first;
-	free = own->uncarved + sy__yard_slab(own->slab)->local_objects;
-	for (void *at = own->freelist; at && free < sy__node_objects(own->slab); at = sy__node_next(&cache->base, at))
-		free++;
-	return free == sy__yard_in_use_now(sy__yard_slab(own->slab)) ? sy__yard_deactivate(cache, slot, own) : 0;
+	out = (uint32_t)sy__yard_in_use_now(sy__yard_slab(own->slab)) - own->uncarved - sy__yard_slab(own->slab)->local_objects;
+	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never that of a slot which nobody looked at */
+	if (own->seen == seen)
+		return 0;
+	own->seen = seen;
+	return sy__node_length(&cache->base, own->slab, own->freelist) == out ? sy__yard_deactivate(cache, slot, own) : 0;
 }
 
 SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)

@@ -1,29 +1,17 @@
 /*
  * yard: the fast paths of threads, on the caller's own slot (core/this_slot.h).
  *
- * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's
- * entry:
- *
- *   kmem_cache_alloc 17   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
- *                         object that was, and where from (2), SY_ZERO? (2), jump and return (3, with a move)
- *   kmem_cache_free  13   begin and end (3), the object handed out last? (2), where from (1), was it freed just now? (2), the
- *                         push (3), jump and return (2)
- *   kmalloc 24, kfree 16  as these, with the class of the size in place of the cache, flags, and NULL
- *
  * Nothing but the slot's own line, the object and the thread's own words is written. Which object was handed out last is the
  * thread's to know, with the slot that it came from (sy__call_note): so neither its page's slab nor its cache is looked up when it
- * is freed.
+ * is freed. Of any other object one look at the page map (core/backend/page_map.h) finds the slab, which says whose it is. What needs
+ * the node or the page allocator, one call in hundreds, is a slow call.
  *
- * A free of another object goes to the local list of its slab, if the slot owns that, in 16 instructions more, none of them
- * atomic: one look at the page map (core/backend/page_map.h) finds the slab, which says whose it is. Objects of others' slabs go to
- * the remote list. A slot without a free object is refilled from what it has. All of this is still a fast call. What needs the
- * node or the page allocator, one call in hundreds, is a slow one. Large allocations are kept, and served again, within a fast
- * call too (core/backend/run_cache.h).
+ * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's entry:
+ * kmem_cache_alloc 16, kmem_cache_free 13, kmalloc 23, kfree 16. docs/cost.md tells what they are for.
  *
  * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
  * it takes no fast path, and nothing is ever written to it.
  */
-#include "../../backend/run_cache.h"
 #include "../../bug.h"
 #include "fast.h"
 
@@ -64,7 +52,7 @@ static inline void *refilled(struct sy__yard_slot *own)
 		return NULL;
 	check_bottom(cache, own);
 	if (sy__yard_remote_serves(cache, own))
-		object = sy__yard_pop_remote(cache, own);
+		object = sy__yard_pop(cache, &own->remote, cache->base.offset);
 	else
 		noted = object = sy__yard_refill(cache, 0, own, SY_ANY_NODE);
 	if (sy__unlikely(!object))
@@ -80,7 +68,7 @@ static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsi
 
 	if (sy__unlikely(!object))
 		return sy__this_slot_cache_alloc(&cache->base.cache, flags);
-	return sy__unlikely(flags & SY_ZERO) ? sy__yard_zeroed(cache, object) : object;
+	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->base.cache, object) : object;
 }
 
 static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
@@ -91,8 +79,8 @@ static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 	if (sy__unlikely(!object))
 		return refill_this_slot(sy__yard_cache(cache), flags, own);
 	if (sy__unlikely(flags & SY_ZERO))
-		return sy__yard_zeroed(sy__yard_cache(cache), object);
-	return object;
+		return sy__zeroed(cache, object);
+	return sy__result(object);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
@@ -110,12 +98,12 @@ static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags
 	void *object;
 
 	if (sy__unlikely(!cache))
-		return sy__this_slot_kmalloc(size, flags, heap);
+		return sy__this_slot_large_alloc(size, flags, heap);
 	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
 	object = sy__yard_take_this_slot(own);
 	if (sy__unlikely(!object) && !(object = refilled(own)))
 		return sy__this_slot_kmalloc(size, flags, heap);
-	return flags & SY_ZERO ? sy__yard_zeroed(cache, object) : object;
+	return flags & SY_ZERO ? sy__zeroed(&cache->base.cache, object) : object;
 }
 
 static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
@@ -125,21 +113,7 @@ static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
 		return kmalloc_other_this_slot(size, flags, heap);
 	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
-	return sy__likely(object) ? object : kmalloc_other_this_slot(size, flags, heap);
-}
-
-/* Sizes that no class serves, and 0. */
-static SY__OUT_OF_LINE void *large_this_slot(size_t size, struct sy_heap *heap)
-{
-	ptrdiff_t slot_offset = sy__call_begin();
-	void *object = NULL;
-
-	if (sy__likely(size && slot_offset != SY__DUMMY_OFFSET) && !sy__tick_is_due())
-		object = sy__large_alloc_cached(heap, sy__run_cache_at(heap, slot_offset), size);
-	if (sy__unlikely(!object))
-		return sy__this_slot_malloc(size, heap);
-	sy__call_end();
-	return object;
+	return sy__likely(object) ? sy__result(object) : kmalloc_other_this_slot(size, flags, heap);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
@@ -149,7 +123,7 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 	void *object;
 
 	if (sy__unlikely(size - 1 >= kmalloc->largest))
-		return large_this_slot(size, heap);
+		return sy__this_slot_large_alloc(size, 0, heap);
 	own = sy__yard_slot_at(sy__node_cache(kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]])->slots, sy__call_begin());
 	object = sy__yard_take_this_slot(own);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
@@ -178,7 +152,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 {
 	unsigned slot;
 
-	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own))) {
+	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own) && !sy__may_stir(cache->base.cache.heap))) {
 		sy__call_end();
 		return;
 	}
@@ -207,16 +181,6 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
-/* Of no slab, or one whose objects have links behind them. */
-static SY__OUT_OF_LINE void kfree_large_this_slot(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
-{
-	if (sy__likely(sy__page_is_large(page) && slot_offset != SY__DUMMY_OFFSET &&
-	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
-		sy__call_end();
-	else
-		sy__this_slot_kfree(object, heap);
-}
-
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
@@ -224,7 +188,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 	struct sy__yard_slot *own;
 
 	if (sy__unlikely(!sy__page_is_slab(page) || sy__yard_cache_of(page)->base.offset)) {
-		kfree_large_this_slot(object, heap, page, slot_offset);
+		sy__this_slot_large_free(object, heap, page);
 		return;
 	}
 	cache = sy__yard_cache_of(page);
@@ -237,6 +201,8 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		free_slow_this_slot(cache, object);
 }
 
+#ifndef SY_HARDENED
+
 SY__COLD void sy__yard_freed_again(void *object)
 {
 	const struct sy__yard_slot *own = sy__call_from();
@@ -245,8 +211,6 @@ SY__COLD void sy__yard_freed_again(void *object)
 	sy__call_end();
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 }
-
-#ifndef SY_HARDENED
 
 static void kfree_this_slot(void *object, struct sy_heap *heap)
 {
@@ -277,68 +241,35 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 #else
 
-/* Of any address in pages that the heap has had. What is admitted may leave another object to be freed now (../links.h). A cache
- * takes its own objects only. */
-static void free_admitted(void *object, struct sy_heap *heap, const struct sy_cache *wanted)
+/* Each free looks at the object, and may leave another one to be freed now (../links.h). */
+static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
-	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-	ptrdiff_t slot_offset = sy__call_begin();
-	struct sy_page *page = sy__page_map_of(map, object);
-	struct sy__yard_cache *cache;
-	struct sy__yard_slot *own;
+	struct sy__quarantine *quarantine;
+	struct sy_page *page;
 
+	if (sy__unlikely(!sy__holds(heap, object))) {
+		sy__this_slot_free(object, heap);
+		return;
+	}
+	page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
 	if (sy__unlikely(!sy__page_is_slab(page))) {
-		kfree_large_this_slot(object, heap, page, slot_offset);
+		sy__this_slot_large_free(object, heap, page);
 		return;
 	}
-	cache = sy__yard_cache_of(page);
-	own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	if (sy__unlikely(!own->quarantine.random || (wanted && wanted != &cache->base.cache))) {
-		if (wanted)
-			sy__this_slot_cache_free((struct sy_cache *)(uintptr_t)wanted, object);
-		else
-			sy__this_slot_kfree(object, heap);
+	quarantine = &sy__yard_slot_at(sy__yard_cache_of(page)->base.slots, sy__call_begin())->quarantine;
+	if (sy__unlikely(!quarantine->random)) {
+		sy__this_slot_kfree(object, heap);
 		return;
 	}
-	object = sy__node_admit(&cache->base, &own->quarantine, page, object);
-	if (!object) {
-		sy__call_end();
-		return;
-	}
-	if (cache->base.quarantined)
-		page = sy__page_map_of(map, object);
-	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, cache->base.offset)))
-		sy__yard_kfree_remote(object, heap, page, slot_offset);
-	else if (sy__unlikely(sy__yard_push_local(cache, page, object, cache->base.offset)))
-		sy__yard_emptied_now(page, slot_offset);
+	object = sy__node_admit(&sy__yard_cache_of(page)->base, quarantine, page, object);
+	if (object)
+		sy__yard_kfree_other(object, heap);
 	else
 		sy__call_end();
 }
 
-static void free_any(void *object, struct sy_heap *heap, const struct sy_cache *wanted)
-{
-	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-
-	if (sy__likely(sy__page_map_index(map, object) < SY__READ_AT_ONCE(map->end)))
-		free_admitted(object, heap, wanted);
-	else if (object)
-		sy__this_slot_free(object, heap);
-}
-
-static void kfree_this_slot(void *object, struct sy_heap *heap)
-{
-	free_any(object, heap, NULL);
-}
-
-static void free_this_slot(struct sy_cache *cache, void *object)
-{
-	free_any(object, cache->heap, cache);
-}
-
-static void free_any_this_slot(void *object, struct sy_heap *heap)
-{
-	free_any(object, heap, NULL);
-}
+#define free_this_slot entry_free_this_slot
+#define kfree_this_slot free_any_this_slot
 
 #endif
 

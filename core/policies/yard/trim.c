@@ -100,18 +100,6 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 	return first;
 }
 
-/* Of the pages that may go all, but for those of the list's first object if nothing else stays on the list. */
-static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
-{
-	uint32_t all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1);
-	uint32_t go = all & ~pages_to_stay(cache, page, list, before);
-
-	for (void *at = list; at; at = sy__node_next(&cache->base, at))
-		if (!(go & pages_of(cache, page, at)))
-			return go;
-	return go & ~pages_of(cache, page, list);
-}
-
 /* Puts linked objects in front of what the slab's word has, which then counts so many fewer in use, and is not owned. */
 static void put_back(const struct sy__yard_cache *cache, struct sy__yard_slab *slab, void *first, void *last, uint32_t count)
 {
@@ -127,14 +115,18 @@ static uint64_t trim_slab(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	uint64_t old = sy__load64(&slab->base.word), emptied = 0;
-	uint32_t before = slab->emptied_pages, go;
+	uint32_t before = slab->emptied_pages, all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1), go;
 	void *list, *first, *last;
 
 	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
 	list = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
-	go = pages_to_go(cache, page, list, before);
+	go = all & ~pages_to_stay(cache, page, list, before);
 	first = keep_outside(cache, page, list, go, &last);
+	if (!first) { /* nothing was linked anew: what the list begins with stays */
+		go &= ~pages_of(cache, page, list);
+		first = keep_outside(cache, page, list, go, &last);
+	}
 	slab->emptied_pages = before | go;
 	put_back(cache, slab, first, last, sy__word_objects(old) - sy__word_in_use(old));
 	for (uint32_t i = 0; i < MOST_PAGES; i++)

@@ -2,8 +2,7 @@
  * yard: what is in a slab, for walks (core/walk.h).
  *
  * An owned slab's mark says whose it is, and the slot on which of its lists it is. A slab that nobody owns is on its node's list,
- * or nowhere: full. Its free objects are those of yard.c's table: on the slot's freelist, on the slab's own two lists, uncarved,
- * given back, or on the remote list of any slot.
+ * or nowhere: full. Free objects are where the table in yard.c says.
  */
 #include "../../this_slot.h"
 #include "../../walk.h"
@@ -16,19 +15,13 @@ static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, u
 	return sy__word_frozen(sy__node_word(page));
 }
 
-static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
-                       unsigned owner)
-{
-	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
-}
-
 /* Of the slot's active slab. */
 static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, const struct sy__yard_slot *own, unsigned slot)
 {
 	const struct sy_cache *cache = &view->cache->cache;
 	const char *end = (char *)sy__page_address(cache->heap, view->page) + (size_t)sy__node_objects(view->page) * cache->size;
 
-	mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+	sy__node_walk_list(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 	for (uint32_t i = own->uncarved; i; i--)
 		sy__walk_mark(walk, end - (size_t)i * cache->size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 }
@@ -45,18 +38,16 @@ static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view
 			sy__walk_mark(walk, at, SY_PART_FREE, "given back", 0, place++);
 }
 
-static void mark(struct sy__walk *walk, const void *context)
+static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 {
-	const struct sy__node_view *view = context;
 	const struct sy__yard_cache *cache = sy__yard_cache(&view->cache->cache);
 	unsigned slot;
 
-	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	mark_emptied(walk, view);
 	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
 		if (sy__yard_slot(cache, slot)->slab == view->page)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
-		mark_chain(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
+		sy__node_walk_list(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
 	}
 	for (slot = 0; slot < sy__slots_used(cache->base.cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->base.cache, slot))

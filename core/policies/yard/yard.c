@@ -56,6 +56,10 @@
 
 typedef struct sy__yard_cache entry_cache;
 typedef struct sy__yard_slot entry_own;
+#define own_of sy__yard_slot
+#define cache_in sy__yard_cache_of
+#define push_this_slot push
+#define free_slow sy__yard_free_slow
 
 /* ---- The fast path, on a slot that the caller names --------------------------------------------------------------------- */
 
@@ -63,7 +67,7 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 {
 	if (sy__unlikely(!own->freelist))
 		return false;
-	*object = sy__yard_pop(cache, own, cache->base.offset);
+	*object = sy__yard_pop(cache, &own->freelist, cache->base.offset);
 	return *object;
 }
 
@@ -92,19 +96,9 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	return true;
 }
 
-static inline struct sy__yard_slot *own_of(const struct sy__yard_cache *cache, unsigned slot)
-{
-	return sy__yard_slot(cache, slot);
-}
-
 static inline struct sy__yard_slot *own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
 {
 	return sy__yard_slot_at(cache->base.slots, slot_offset);
-}
-
-static inline bool push_this_slot(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
-{
-	return push(cache, own, page, object);
 }
 
 static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int node)
@@ -113,33 +107,11 @@ static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int no
 	return node == SY_ANY_NODE || node == own->node;
 }
 
-/* Out of the fast path's sight, so that it needs no stack frame. */
-SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->base.cache.object_size);
-	return object;
-}
-
-static void *zeroed(const struct sy__yard_cache *cache, void *object)
-{
-	return sy__yard_zeroed(cache, object);
-}
-
 static void *alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node);
-
-static void free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
-{
-	sy__yard_free_slow(cache, slot, object);
-}
 
 static const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 {
 	return &sy__yard_heap(heap)->kmalloc;
-}
-
-static struct sy__yard_cache *cache_in(struct sy_page *page)
-{
-	return sy__yard_cache_of(page);
 }
 
 #include "../size_entries.h"
@@ -201,7 +173,7 @@ static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int n
 
 	sy__local_begin(slot);
 	own->cache = cache;
-	object = sy__yard_remote_serves(cache, own) ? sy__yard_pop_remote(cache, own) : sy__yard_refill(cache, slot, own, node);
+	object = sy__yard_remote_serves(cache, own) ? sy__yard_pop(cache, &own->remote, cache->base.offset) : sy__yard_refill(cache, slot, own, node);
 	if (!object && take_partial(cache, own, nearest, node == SY_ANY_NODE ? cache->base.cache.heap->nodes : 1))
 		object = sy__yard_refill(cache, slot, own, node);
 	sy__local_end(slot);
@@ -276,22 +248,9 @@ static void yard_heap_fini(struct sy_heap *heap)
 		sy__page_map_destroy(&sy__yard_heap(heap)->page_map);
 }
 
-/* With threads, kfree finds large allocations by the page map too. */
-static bool yard_large_taken(struct sy_heap *heap, struct sy_page *page)
-{
-	return sy__yard_found_by(heap, page, 1);
-}
-
 static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 {
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
-}
-
-static size_t yard_usable_size(struct sy_heap *heap, const void *object)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -336,13 +295,13 @@ const struct sy_policy sy__yard = {
 	.cache_merge = sy__yard_merge,
 	.cache_init = sy__yard_cache_init,
 	.cache_fini = sy__yard_cache_fini,
-	.usable_size = yard_usable_size,
+	.usable_size = sy__node_usable_size,
 	.shrink = sy__yard_shrink,
 	.scavenge = sy__yard_scavenge,
 	.release_retained = sy__yard_release_retained,
 	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
-	.large_taken = yard_large_taken,
+	.large_taken = sy__yard_found_by,
 	.reservation_changes = yard_reservation_changes,
 	.grace_passed = sy__node_grace_passed,
 	.counts = sy__yard_counts,

@@ -49,7 +49,7 @@ struct sy__yard_slot {
 	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
 	int16_t node;                 /* of the active slab */
 	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
-	uint32_t seen;                /* what was first on it when the slot was last scavenged, likewise */
+	uint32_t seen;                /* tells what it was when the slot was last scavenged, see give_active */
 #ifdef SY_HARDENED
 	struct sy__quarantine quarantine;
 #endif
@@ -159,14 +159,15 @@ static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, c
 	return (heap->threads && sy__slots_high() > SY__YARD_FEW_SLOTS ? 0u : SY__YARD_EMPTY) + (spares ? own->spare : 0u);
 }
 
-/* The next object of a slot that has one on its freelist. Hardened, NULL if the program has written into it: the list is lost. */
-static inline void *sy__yard_pop(const struct sy__yard_cache *cache, struct sy__yard_slot *own, size_t offset)
+/* The next object of a list of the slot's that has one: its freelist, or `remote`. Hardened, NULL if the program has written into it: the
+ * list is lost. */
+static inline void *sy__yard_pop(const struct sy__yard_cache *cache, void **list, size_t offset)
 {
-	void *object = own->freelist, *next = sy__link_take(&cache->base, object, offset);
+	void *object = *list, *next = sy__link_take(&cache->base, object, offset);
 
 	if (sy__link_is_wrong(next))
-		return own->freelist = sy__node_damaged(&cache->base, object);
-	own->freelist = next;
+		return *list = sy__node_damaged(&cache->base, object);
+	*list = next;
 	return object;
 }
 
@@ -202,16 +203,6 @@ static inline bool sy__yard_remote_serves(const struct sy__yard_cache *cache, co
 	return own->remote && own->slab && cache->base.cache.size >= SY_CACHE_LINE && cache->base.cache.heap->nodes == 1;
 }
 
-static inline void *sy__yard_pop_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	void *object = own->remote, *next = sy__link_take(&cache->base, object, cache->base.offset);
-
-	if (sy__link_is_wrong(next))
-		return own->remote = sy__node_damaged(&cache->base, object);
-	own->remote = next;
-	return object;
-}
-
 /* A slab by a number, as two pointers to others are more than a descriptor has room for. */
 static inline uint32_t sy__yard_number(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
@@ -230,7 +221,6 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 }
 
 /* yard.c; with threads a cache's entries */
-SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
 void sy__yard_choose_entries(struct sy__yard_cache *);
 
 /* this_slot.c, with threads: entries; a heap's sizes and page map (false: no memory). */
@@ -253,7 +243,7 @@ void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
 uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
-bool sy__yard_found_by(struct sy_heap *, struct sy_page *, size_t pages);
+bool sy__yard_found_by(struct sy_heap *, struct sy_page *);
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);

@@ -16,9 +16,11 @@ from ..trace.file import KINDS, PAGE_ALLOC
 
 OBJECT_EVENTS = KINDS[:PAGE_ALLOC]
 NO_OBJECTS = f"it has no slab event ({', '.join(OBJECT_EVENTS)}), so there is nothing to replay"
-_PAIRS = ((("kmalloc", "kmalloc_node"), ("kfree",)), (("kmem_cache_alloc", "kmem_cache_alloc_node"), ("kmem_cache_free",)))
+_OBJECTS = ((("kmalloc", "kmalloc_node"), ("kfree",)), (("kmem_cache_alloc", "kmem_cache_alloc_node"), ("kmem_cache_free",)))
+_PAIRS = (*_OBJECTS, (("mm_page_alloc",), ("mm_page_free",)))
 _ENOUGH = 100  # events of one kind, of which some of the other kind would follow
-_MANY = 1000  # allocations, of which the share that is freed unseen is judged
+_MANY = 1000  # events of one kind, of which the share that others contradict is judged
+_PAGES_UNSEEN = 0.02  # share of page events; compaction moves pages without one, up to 0.7% in recordings of Linux 6.18
 _OPTIONS = (
     (("-p", "--pid", "-t", "--tid"), "it has the events of some processes alone (perf record -a records all)"),
     (("-u", "--uid"), "it has the events of one user's processes alone (perf record -a records all)"),
@@ -54,9 +56,12 @@ def of_header(text: str) -> list[str]:
     return causes
 
 
-def of_counts(events: Mapping[str, int], implied_frees: int, implied_allocations: int) -> list[str]:
-    """Causes in how many events of each kind a capture has, and in how many it proves that it does not show."""
-    if not any(events.get(name) for pair in _PAIRS for names in pair for name in names):
+def of_counts(events: Mapping[str, int], implied: Mapping[str, int]) -> list[str]:
+    """Causes in how many events of each kind a capture has, and in how many it proves that it does not show.
+
+    `implied` has the latter: implied_frees, implied_allocations, page_contradictions.
+    """
+    if not any(events.get(name) for pair in _OBJECTS for names in pair for name in names):
         return [NO_OBJECTS]
     causes = []
     for allocated, freed in _PAIRS:
@@ -65,11 +70,15 @@ def of_counts(events: Mapping[str, int], implied_frees: int, implied_allocations
             causes.append(f"it has {allocations:,} {allocated[0]} and no {freed[0]}")
         elif frees >= _ENOUGH and not allocations:
             causes.append(f"it has {frees:,} {freed[0]} and no {allocated[0]}")
-    allocations, frees = (sum(events.get(name, 0) for pair in _PAIRS for name in pair[side]) for side in (0, 1))
-    if allocations >= _MANY and implied_frees * 2 > allocations:
-        causes.append(f"{implied_frees:,} of {allocations:,} allocations were freed unseen")
-    if frees >= _MANY and implied_allocations * 2 > frees:
-        causes.append(f"{implied_allocations:,} of {frees:,} frees are of objects that were allocated unseen")
+    allocations, frees = (sum(events.get(name, 0) for pair in _OBJECTS for name in pair[side]) for side in (0, 1))
+    if allocations >= _MANY and implied["implied_frees"] * 2 > allocations:
+        causes.append(f"{implied['implied_frees']:,} of {allocations:,} allocations were freed unseen")
+    if frees >= _MANY and implied["implied_allocations"] * 2 > frees:
+        causes.append(f"{implied['implied_allocations']:,} of {frees:,} frees are of objects that were allocated unseen")
+    taken, given = events.get("mm_page_alloc", 0), events.get("mm_page_free", 0)
+    contradictions = implied["page_contradictions"]
+    if min(taken, given) >= _MANY and contradictions > _PAGES_UNSEEN * (taken + given):
+        causes.append(f"{contradictions:,} of {taken + given:,} page events contradict others, so some are missing")
     return causes
 
 

@@ -10,9 +10,9 @@ Several perfs share the work: each gets a part of the data. Parts overlap a litt
     stream: magic, 16 | HEADER_ATTR with its ids, for each event | HEADER_TRACING_DATA | data
 
 In a stream perf prints call sites as addresses, because it looks for the kernel's symbols before it has seen the formats. They
-are looked up here: in the running kernel's kallsyms when it is the recorded one (by build id), else in perf's cache of
-kernels (~/.debug). A kernel that was booted again since lies elsewhere (KASLR); the difference is known from where the
-recorded one had `_text`.
+are looked up here: in the running kernel's kallsyms when it is the recorded one (by build id; perf leaves that out of some
+files, and then by its release and by where its text lies), else in perf's cache of kernels (~/.debug). A kernel that was
+booted again since lies elsewhere (KASLR); the difference is known from where the recorded one had `_text`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..base.files import read_text_if_there
 
 _HEADER = struct.Struct("<8s8Q32s")
 _SECTION = struct.Struct("<QQ")
-_TRACING_DATA, _BUILD_ID, _COMPRESSED = 1, 2, 27  # numbers of features
+_TRACING_DATA, _BUILD_ID, _RELEASE, _COMPRESSED = 1, 2, 4, 27  # numbers of features
 _RECORD_MMAP, _RECORD_LOST_SAMPLES, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 13, 64, 66
 _DROPPED = 1 << 15  # flag of a LOST_SAMPLES that counts what a filter has left out
 _FIRST_RECORDS = 1 << 16  # bytes in which the kernel's own mapping is recorded
@@ -141,6 +141,10 @@ class PerfData:
                 return table[at + 12 : at + 32].hex()
         return ""
 
+    def release(self) -> str:
+        """The recorded kernel's, as uname -r prints it; empty where it is not recorded."""
+        return self._feature(_RELEASE)[4:].split(b"\0")[0].decode(errors="replace")
+
 
 def read(path: Path) -> PerfData | None:
     """The parts of a perf.data file; None when it is a stream already or has the other byte order. UserError when it is cut off."""
@@ -229,7 +233,12 @@ def _kallsyms(data: PerfData) -> str | None:
     """The recorded kernel's symbols; None where they are not at hand."""
     build_id = data.build_id()
     text = None
-    if build_id and build_id == running_build_id():
+    if not build_id and data.release() == os.uname().release:
+        text = read_text_if_there(Path("/proc/kallsyms")) or ""
+        name, address = data.kernel_text() or ("", 0)
+        if not re.search(rf"^0*{address:x} [tTwW] {re.escape(name)}$", text, re.MULTILINE):
+            return None
+    elif build_id and build_id == running_build_id():
         text = read_text_if_there(Path("/proc/kallsyms"))
     elif build_id:
         text = read_text_if_there(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")

@@ -45,6 +45,7 @@ from ..trace.file import (
 )
 from . import evidence, linux_caches
 from .inputs import About
+from .trees import Trees
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
@@ -113,9 +114,10 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     schema = schema.append(TASK).append(PID) if header["tasks"] else schema
     tasks, pids = _tasks(header["tasks"])
     texts["task"], of_task = np.unique(tasks, return_inverse=True)
+    trees = Trees([one.name for one in caches], texts["call_site"].tolist(), len(header["tasks"]))
     try:
         with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
-            for block in reader.blocks():
+            for block in map(trees.take, reader.blocks()):
                 for name in ("call_site", "stack"):
                     block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
                 task = np.minimum(block["task"], np.uint32(len(pids) - 1))
@@ -123,7 +125,11 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
                 _name_caches(block, texts, caches, header["shared_pages"])
                 columns = [text_column(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            metadata = _metadata(header, reader.document(), about, caches)
+            trailer = reader.document()
+            trailer["implied_frees"] += trees.frees
+            trailer["implied_allocations"] += trees.allocations
+            trailer["rows"] += trees.frees + trees.allocations
+            metadata = _metadata(header, trailer, about, caches)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
             writer.add_key_value_metadata({METADATA_KEY.decode(): text, CHECKSUM_KEY.decode(): check})
@@ -212,7 +218,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         "pages_of_unknown_owner",
     ):  # fmt: skip
         setattr(metadata, name, trailer[name])
-    metadata.partial = about.partial or evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
+    metadata.partial = about.partial or evidence.of_counts(metadata.events, trailer)
     return metadata
 
 

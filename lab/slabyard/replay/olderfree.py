@@ -12,10 +12,13 @@ map begins, or its first snapshot comes later, nothing is proved.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from ..trace import file as trace
+from ..trace import gfp
 from ..trace.file import Metadata, codes
 
 PAGE_SHIFT = 12
@@ -23,30 +26,41 @@ MAX_ORDER = 10
 _KINDS = {name: number for number, name in enumerate(trace.KINDS)}
 
 
+@dataclass
+class Vacant:
+    """Free objects in slabs older than the trace."""
+
+    objects: np.ndarray  # dtype _OBJECT: of each address that was free by its first event, that event
+    grown: np.ndarray  # int64: kinds of which there are objects in younger slabs too
+
+
 class Proofs:
     """Takes a trace row group by row group. Memory goes with the addresses and pages that the trace has, not with its length."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.caches = len(metadata.caches)
-        self.base = _address(metadata.direct_map.base)
+        self.base = address_of(metadata.direct_map.base)
         self._rows = 0
         # The first event of each address, and the first allocation of each page.
         self._objects = [np.empty(0, _OBJECT)]
         self._pages = [np.empty(0, _PAGE)]
         self._older_frees = [np.empty(0, _OBJECT)]
 
-    def take(self, batch: pa.RecordBatch, kinds: np.ndarray) -> None:
-        """One row group; `kinds`: uint8[rows], positions in trace.KINDS."""
+    def take(self, batch: pa.RecordBatch, kinds: np.ndarray, flags: np.ndarray) -> None:
+        """One row group; `kinds`: uint8[rows], positions in trace.KINDS; `flags`: uint32[rows], of gfp."""
         if self.base is None:
             return
         address, cache = batch["address"].to_numpy(), batch["cache"].to_numpy()
-        allocates = kinds == _KINDS["kmem_cache_alloc"]
-        frees = ((kinds == _KINDS["kmem_cache_free"]) | (kinds == _KINDS["kfree"])) & (cache < self.caches)
+        kmallocs = (kinds == _KINDS["kmalloc"]) & (cache >= self.caches)
+        allocates = (kinds == _KINDS["kmem_cache_alloc"]) | kmallocs
+        frees = (kinds == _KINDS["kmem_cache_free"]) | (kinds == _KINDS["kfree"])
         found = np.zeros(int((allocates | frees).sum()), _OBJECT)
         rows = np.flatnonzero(allocates | frees)
-        found["address"], found["row"], found["cache"], found["allocates"] = address[rows], self._rows + rows, cache[rows], allocates[rows]
+        found["address"], found["row"], found["allocates"] = address[rows], self._rows + rows, allocates[rows]
+        found["cpu"] = batch["cpu"].to_numpy()[rows]
+        found["kind"] = np.where(cache < self.caches, cache, class_kinds(batch["allocated"].to_numpy(), flags))[rows]
         older = codes(batch["origin"], trace.ORIGINS)[rows] == trace.OLDER
-        self._older_frees.append(found[older & ~found["allocates"]])
+        self._older_frees.append(found[older & ~found["allocates"] & (found["kind"] < self.caches)])
         self._objects = [_first(np.concatenate([*self._objects, found]), "address")]
         self._pages = [_first(np.concatenate([*self._pages, self._allocated_pages(batch, kinds)]), "page")]
         self._rows += batch.num_rows
@@ -60,29 +74,66 @@ class Proofs:
         out["row"] = np.repeat(self._rows + rows, sizes)
         return out
 
-    def free_objects(self) -> np.ndarray:
-        """int64[caches]: objects that were free in slabs older than the trace, at least."""
-        out = np.zeros(self.caches, np.int64)
+    def went_unseen(self, batch: pa.RecordBatch, rows: np.ndarray) -> np.ndarray:
+        """bool[rows]: of frees of pages of the row group that was taken last, which are of pages in which no object was seen, or one that
+        begins them and was freed: slabs that were emptied without an event, and large kmallocs."""
+        found = np.zeros(len(rows), bool)
+        if self.base is None or not len(rows):
+            return found
+        objects = self._objects[0]
+        starts = np.uint64(self.base) + (batch["address"].to_numpy()[rows].astype(np.uint64) << np.uint64(PAGE_SHIFT))
+        ends = starts + (np.uint64(1) << (batch["order"].to_numpy()[rows].astype(np.uint64) + np.uint64(PAGE_SHIFT)))
+        first, last = (np.searchsorted(objects["address"], some) for some in (starts, ends))
+        row = self._rows - batch.num_rows + rows
+        for number in range(len(rows)):
+            inside = objects[first[number] : last[number]]
+            inside = inside[inside["row"] < row[number]]
+            found[number] = not len(inside) or (
+                len(inside) == 1
+                and inside["address"][0] == starts[number]
+                and not inside["allocates"][0]
+                and inside["kind"][0] >= self.caches
+            )
+        return found
+
+    def vacant(self) -> Vacant:
+        """What was free in the slabs older than the trace, and what grew beyond them."""
         if self.base is None:
-            return out
+            return Vacant(np.empty(0, _OBJECT), np.empty(0, np.int64))
         objects, pages = self._objects[0], self._pages[0]
         objects = objects[objects["allocates"]]
         page = (objects["address"] - np.uint64(self.base)).astype(np.int64) >> PAGE_SHIFT
         at = np.minimum(np.searchsorted(pages["page"], page), max(0, len(pages) - 1))
         young = (pages["page"][at] == page) & (pages["row"][at] < objects["row"]) if len(pages) else np.zeros(len(objects), bool)
-        steps = np.concatenate([objects[~young], *self._older_frees])
+        return Vacant(objects[~young], np.unique(objects["kind"][young]))
+
+    def free_objects(self, vacant: Vacant) -> np.ndarray:
+        """int64[caches]: objects that were free in slabs older than the trace, at least."""
+        out = np.zeros(self.caches, np.int64)
+        steps = np.concatenate([vacant.objects[vacant.objects["kind"] < self.caches], *self._older_frees])
         steps = steps[np.argsort(steps["row"], kind="stable")]
-        for cache in np.unique(steps["cache"]):
-            taken = np.cumsum(np.where(steps["allocates"][steps["cache"] == cache], 1, -1))
+        for cache in np.unique(steps["kind"]):
+            taken = np.cumsum(np.where(steps["allocates"][steps["kind"] == cache], 1, -1))
             out[cache] = max(0, int(taken.max()))
         return out
 
 
-_OBJECT = np.dtype([("address", np.uint64), ("row", np.int64), ("cache", np.uint16), ("allocates", np.bool_)])
+def class_kinds(size: np.ndarray, flags: np.ndarray) -> np.ndarray:
+    """int64: what kind of object a kmalloc is, as _OBJECT has it: its class and the type of the class, above all numbers of caches."""
+    of_type = np.where(flags & gfp.RECLAIMABLE, gfp.RECLAIMABLE, flags & gfp.ACCOUNT)
+    return (np.int64(1) << 40) + (of_type.astype(np.int64) << 32) + size.astype(np.int64)
+
+
+def class_kind(size: int, flags: int) -> int:
+    """The same of one class."""
+    return int(class_kinds(np.array([size]), np.array([flags]))[0])
+
+
+_OBJECT = np.dtype([("address", np.uint64), ("row", np.int64), ("kind", np.int64), ("cpu", np.uint16), ("allocates", np.bool_)])
 _PAGE = np.dtype([("page", np.int64), ("row", np.int64)])
 
 
-def _address(text: str | None) -> int | None:
+def address_of(text: str | None) -> int | None:
     """A base of the direct map; None where there is none that could be."""
     try:
         found = int(text or "", 16)

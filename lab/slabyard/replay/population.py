@@ -40,14 +40,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Snapshot
 from ..trace.snapshots import ORDERS, SlabLine, Zone, ZoneKey
-from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Translation
+from .olderfree import Vacant, class_kind
+from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Traffic, Translation
 
 MAX_ORDER = ORDERS - 1
 MAX_ORDER_PAGES = 1 << MAX_ORDER
@@ -73,6 +75,31 @@ class _CachePopulation:
     slab_objects: int = 1  # room in a slab of the recorded kernel
     per_slab: int = 1  # objects of an average slab of the recorded kernel that were in use
     slab_pages: int = 1
+    sheaves: bool = False  # CPUs keep free objects of any slabs
+    proved: bool = False  # as_proved
+
+    @property
+    def key(self) -> int:
+        """Its number as olderfree.py has it."""
+        return class_kind(self.size_class, self.flags) if self.size_class else self.cache
+
+    def as_proved(self, vacant: Vacant) -> _CachePopulation:
+        """The same, with no more objects than leave room for those that were free. Where slabs came, these had been all."""
+        if not self.room:
+            return replace(self, proved=True)
+        most = max(0, self.room - int((vacant.objects["kind"] == self.key).sum()))
+        grown = not self.sheaves and self.key in vacant.grown
+        return replace(self, count=most if grown else min(self.count, most), proved=True)
+
+
+@dataclass
+class Older:
+    """Objects older than the trace."""
+
+    objects: np.ndarray  # dtype OLDER
+    laid: np.ndarray  # the same in slabs as the recorded allocator's lay; empty where little is known of these
+    of_frees: np.ndarray  # uint32: the handle of each older free, in the order of the trace; NONE where nothing is known of the object
+    handles: int  # of the whole replay
 
 
 def older_objects(
@@ -84,35 +111,52 @@ def older_objects(
     cpus: int,
     layout_cpus: int,
     last: Snapshot | None = None,
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> Older:
     """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
     held before the trace, used where slabinfo is missing or tells of no slabs.
 
     `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
-    `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
-    trace; NONE where nothing is known of the object), and the number of handles of the whole replay.
+    `layout_cpus` those of the replay.
     """
     lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
     frees = translation.traffic.frees
     if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
-        return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
+        unknown = np.full(len(frees.event), NONE, np.uint32)
+        return Older(_large(unseen_pages >> LARGE_ORDER), _large(0), unknown, translation.handles)
     kinds = _populations(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     fewer = _fewer_by_class(lines, last, translation.traffic.end_classes) if opens and last else {}
-    owner = _owners(frees, kinds, translation.traffic.page_classes, fewer)
-    handles = np.full(len(frees.event), NONE, np.uint32)
+    traffic = translation.traffic
+    owner = _owners(frees, kinds, traffic.page_classes, fewer)
+    handles = np.where((owner >= 0) | (frees.pages > 0), translation.handles + np.arange(len(owner)), NONE).astype(np.uint32)
+    large = _older_large(frees, handles, snapshot, opens)
+    nothing = Vacant(traffic.vacant.objects[:0], traffic.vacant.grown[:0])
+    objects = [*_arranged_all(kinds, owner, handles, traffic, nothing, layout_cpus), large]
+    laid = []
+    if opens and len(traffic.vacant.objects):
+        proved = [kind.as_proved(traffic.vacant) for kind in kinds]
+        laid = [
+            *_arranged_all(proved, _typed(owner, frees, kinds, traffic.page_kinds), handles, traffic, traffic.vacant, layout_cpus),
+            large,
+        ]
+    return Older(np.concatenate(objects), np.concatenate([_large(0), *laid]), handles, translation.handles + len(owner))
+
+
+def _arranged_all(
+    kinds: list[_CachePopulation], owner: np.ndarray, handles: np.ndarray, traffic: Traffic, vacant: Vacant, cpus: int
+) -> list[np.ndarray]:
+    """The objects of all kinds (dtype OLDER), one after the other. `owner`: the kind of each older free, `handles`: its handle."""
     parts: list[np.ndarray] = []
-    next_handle, turn = translation.handles, 0
+    turn = 0
     for number, kind in enumerate(kinds):
         mine = np.flatnonzero(owner == number)
-        mine = mine[np.argsort(frees.address[mine], kind="stable")]
-        handles[mine] = np.arange(next_handle, next_handle + len(mine), dtype=np.uint32)
-        part, groups = _arranged(kind, frees.address[mine], handles[mine], translation.traffic.given_back, turn, layout_cpus)
-        next_handle += len(mine)
+        mine = mine[np.argsort(traffic.frees.address[mine], kind="stable")]
+        free = vacant.objects[vacant.objects["kind"] == kind.key]
+        if kind.proved:
+            mine, free = _in_slabs_there(kind, traffic.frees, mine, free)
+        part, groups = _arranged(kind, traffic.frees.address[mine], handles[mine], free, traffic.given_back, turn, cpus)
         turn += groups
         parts.append(part)
-    if opens:
-        parts.append(_large(_large_blocks(snapshot)))
-    return np.concatenate(parts), handles, next_handle
+    return parts
 
 
 def creation_order(caches: list[Cache], slabinfo: str) -> np.ndarray:
@@ -129,6 +173,21 @@ def _large(count: int) -> np.ndarray:
     """Large kmallocs of the recorded kernel as older objects (dtype OLDER)."""
     out = np.zeros(count, OLDER)
     out["handle"], out["size"], out["cache"] = NONE, 1 << (12 + LARGE_ORDER), NO_CACHE
+    return out
+
+
+def _older_large(frees: Frees, handles: np.ndarray, snapshot: Snapshot, opens: bool) -> np.ndarray:
+    """The large kmallocs older than the trace (dtype OLDER): those that the trace frees, as far as there were so many, and others. Slabs
+    that were emptied unseen are among the former."""
+    if not opens:
+        handles[frees.pages > 0] = NONE
+        return _large(0)
+    pages = np.where(frees.pages > 0, frees.pages, 0)
+    there = _large_blocks(snapshot) << LARGE_ORDER
+    handles[(pages > 0) & (np.cumsum(pages) > there)] = NONE
+    mine = np.flatnonzero((pages > 0) & (handles != NONE))
+    out = _large(len(mine) + (there - int(pages[mine].sum()) >> LARGE_ORDER))
+    out["handle"][: len(mine)], out["size"][: len(mine)] = handles[mine], pages[mine] << 12
     return out
 
 
@@ -160,9 +219,10 @@ def _populations(
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
             base += freed[number] - int(traffic.live_caches[number])
-        slabs = {
+        slabs: dict[str, Any] = {
             "partial_slabs": _partial_slabs(line, attributes.get(line.name, {})), "slab_objects": line.objects_per_slab,
             "per_slab": per_slab, "slab_pages": line.pages_per_slab,
+            "sheaves": bool(_leading_number(attributes.get(line.name, {}).get("sheaf_capacity", ""))),
         }  # fmt: skip
         if size_class:
             base -= sheaves[line.name]
@@ -267,7 +327,7 @@ def _fewer_by_class(lines: list[SlabLine], last: Snapshot, traced: dict[int, int
 def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray], fewer: dict[int, int]) -> np.ndarray:
     """int64[frees]: which kind each older free frees one of; -1: none is known. `fewer`: objects that went, by class, where known."""
     owner = np.full(len(frees.event), -1, np.int64)
-    of_kmalloc = frees.kind == KFREE
+    of_kmalloc = (frees.kind == KFREE) & ~np.isin(frees.address, frees.address[frees.pages > 0])
     for number, kind in enumerate(kinds):
         if not kind.size_class:
             owner[~of_kmalloc & (frees.cache == kind.cache)] = number
@@ -289,6 +349,22 @@ def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.
     for one, numbers in classes.items():
         _deal(owner, left[size == one], numbers, kinds)
     return owner
+
+
+def _typed(owner: np.ndarray, frees: Frees, kinds: list[_CachePopulation], page_kinds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """`owner`, where those of kmalloc that share a page with a traced one are of that one's type."""
+    out = owner.copy()
+    pages, keys = page_kinds
+    numbers = {kind.key: number for number, kind in enumerate(kinds) if kind.size_class and not kind.flags & gfp.DMA}
+    known = np.flatnonzero((frees.kind == KFREE) & (owner >= 0))
+    if not len(pages) or not len(known):
+        return out
+    wanted = frees.address[known] >> np.uint64(12)
+    at = np.minimum(np.searchsorted(pages, wanted), len(pages) - 1)
+    found = np.array([numbers.get(key, -1) for key in np.where(pages[at] == wanted, keys[at], 0).tolist()], np.int64)
+    same = np.array([kinds[number].size_class for number in out[known]]) == np.array([kinds[number].size_class for number in found])
+    out[known] = np.where((found >= 0) & same, found, out[known])
+    return out
 
 
 def _classes_by_place(addresses: np.ndarray, classes: dict[int, list[_CachePopulation]], fewer: dict[int, int]) -> np.ndarray:
@@ -329,41 +405,81 @@ def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[
 
 
 def _arranged(
-    kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, given_back: np.ndarray, turn: int, cpus: int
+    kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, free: np.ndarray, given_back: np.ndarray, turn: int, cpus: int
 ) -> tuple[np.ndarray, int]:
     """The older objects of one cache in the order of their allocation, and how many CPU turns they took.
 
-    `addresses`, ascending, and `handles` are of those that the trace frees; `given_back` has the addresses of slabs that it saw go.
+    `addresses`, ascending, and `handles` are of those that the trace frees; `free` are those that are known to have been free (dtype
+    of Vacant.objects); `given_back` has the addresses of slabs that it saw go.
     """
     freed, total = len(handles), max(kind.count, len(handles))
     if not total:
         return np.zeros(0, OLDER), 0
     slab_bytes = np.uint64(kind.slab_pages << 12)
-    slabs, counts = np.unique(addresses // slab_bytes, return_counts=True)
-    vacated = max(0, kind.room - total)
+    slabs = np.unique(np.concatenate([addresses, free["address"]]) // slab_bytes)
+    counts, empty = (np.bincount(np.searchsorted(slabs, some // slab_bytes), minlength=len(slabs)) for some in (addresses, free["address"]))
     gone = np.isin(slabs * slab_bytes, given_back)
-    stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, kind.per_slab - counts)))
-    holes = _dealt(vacated, np.maximum(0, kind.slab_objects - counts - stay))
+    # What was free, and in slabs that went all that the trace does not free.
+    proved = np.where(gone, np.maximum(0, kind.slab_objects - counts), empty) * kind.proved
+    if kind.proved:
+        total = max(freed, min(total, kind.room - int(proved.sum())))
+    vacated = max(0, kind.room - total)
+    proved = _dealt(vacated, proved)
+    # Of a slab that was allocated from, all that was free has been seen.
+    used = np.where(empty > 0, kind.slab_objects - empty, kind.per_slab)
+    stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, used - counts)))
+    holes = proved + _dealt(vacated - int(proved.sum()), np.maximum(0, kind.slab_objects - counts - stay - proved))
     left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
-    sizes, begins = _interleaved(counts + stay + holes, left + left_vacated, kind.slab_objects)
+    places, cpu_of = _first_uses(slabs, free, slab_bytes)
+    places[(empty > 0) & (counts + stay == 0)] = -1
+    sizes, begins = _interleaved(counts + stay + holes, places, left + left_vacated, kind.slab_objects)
     whole = np.zeros(total + vacated, OLDER)
     whole["handle"], whole["size"], whole["cache"], whole["flags"] = NONE, kind.size, kind.cache, kind.flags
     of_groups, groups = begins[: len(slabs)], len(slabs)
     whole["handle"][_runs(of_groups, counts)] = handles
     whole["handle"][_runs(of_groups + counts + stay, holes)] = VACATED
     others = _runs(begins[groups:], sizes[groups:])
+    if kind.proved:
+        kind = replace(kind, partial_slabs=max(0, kind.partial_slabs - int((holes > 0).sum())))
     whole["handle"][others[_holes(np.arange(len(others)) // kind.slab_objects, left_vacated, kind)]] = VACATED
     slab = np.arange(len(whole)) // kind.slab_objects
     whole["cpu"] = (turn + slab) % cpus
+    cpu_of = np.repeat(cpu_of, counts + stay + holes)
+    whole["cpu"][_runs(of_groups, counts + stay + holes)[cpu_of >= 0]] = cpu_of[cpu_of >= 0] % cpus
     return whole, int(slab[-1]) + 1
 
 
-def _interleaved(groups: np.ndarray, rest: int, slab_objects: int) -> tuple[np.ndarray, np.ndarray]:
-    """The objects of each group and then of each slab that the `rest` fill, and where each begins when both kinds are evenly mixed."""
+def _in_slabs_there(kind: _CachePopulation, frees: Frees, mine: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of older frees, and of objects that were free, those that can be: an older object is freed once, and of more slabs than there were
+    those that are seen last came unseen. `mine`: numbers of frees in order of address and time."""
+    mine = mine[np.append(True, np.diff(frees.address[mine]) > 0)[: len(mine)]]
+    slab_bytes = np.uint64(kind.slab_pages << 12)
+    of_frees, of_free = frees.address[mine] // slab_bytes, free["address"] // slab_bytes
+    rows = np.concatenate([frees.row[mine], free["row"]])
+    order = np.argsort(rows, kind="stable")
+    slabs, first = np.unique(np.concatenate([of_frees, of_free])[order], return_index=True)
+    there = slabs[np.argsort(first)][: kind.room // kind.slab_objects] if kind.room else slabs
+    return mine[np.isin(of_frees, there)], free[np.isin(of_free, there)]
+
+
+def _first_uses(slabs: np.ndarray, free: np.ndarray, slab_bytes: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """Of each slab its place, evenly from 0 to 1 or, behind all others, in the order in which free objects were first allocated from
+    them; and the CPU that did that, or -1."""
+    places, cpus = (np.arange(len(slabs)) + 0.5) / max(1, len(slabs)), np.full(len(slabs), -1)
+    free = free[np.argsort(free["row"], kind="stable")]
+    used, first = np.unique(free["address"] // slab_bytes, return_index=True)
+    at = np.searchsorted(slabs, used)
+    places[at], cpus[at] = 1 + first, free["cpu"][first]
+    return places, cpus
+
+
+def _interleaved(groups: np.ndarray, places: np.ndarray, rest: int, slab_objects: int) -> tuple[np.ndarray, np.ndarray]:
+    """The objects of each group and then of each slab that the `rest` fill, and where each begins, in the order of the groups' places and
+    of those of the others, which are evenly from 0 to 1."""
     edges = np.minimum(np.arange(-(-rest // slab_objects) + 1) * slab_objects, rest)
     sizes = np.concatenate([groups, np.diff(edges)]).astype(np.int64)
-    places = [(np.arange(count) + 0.5) / max(1, count) for count in (len(groups), len(edges) - 1)]
-    order = np.argsort(np.concatenate(places), kind="stable")
+    others = (np.arange(len(edges) - 1) + 0.5) / max(1, len(edges) - 1)
+    order = np.argsort(np.concatenate([places, others]), kind="stable")
     begins = np.zeros(len(sizes), np.int64)
     begins[order] = np.cumsum(sizes[order]) - sizes[order]
     return sizes, begins

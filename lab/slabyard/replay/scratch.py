@@ -34,6 +34,7 @@ from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
 from . import olderfree
 from . import scratch_form as form
+from .graces import Graces
 
 NONE = form.NO_HANDLE
 VACATED = form.VACATED
@@ -61,7 +62,7 @@ _KINDS = np.array([KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FRE
 EVENT, CACHE, ZONE, FREE_BLOCKS, OLDER, RUN, SECTION = (
     form.RECORDS[name] for name in ("event", "cache", "zone", "free_blocks", "older", "run", "section")
 )
-_HEADER_BYTES = 256  # header and table of at most seven sections, aligned
+_HEADER_BYTES = 320  # header and table of at most nine sections, aligned
 
 LINK_INSIDE = 1 << 8
 WORD = 8  # bytes
@@ -80,6 +81,8 @@ class Frees:
     cache: np.ndarray  # uint16
     address: np.ndarray  # uint64: virtual address
     before_snapshot: np.ndarray  # bool: happened before the first snapshot
+    row: np.ndarray  # int64: of the trace
+    pages: np.ndarray  # int64: in the slab or large kmalloc of which nothing else is known; 0: of an object in a slab
 
 
 @dataclass
@@ -93,9 +96,12 @@ class Traffic:
     end_classes: dict[int, int]  # the same of kmalloc at the end of the trace
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
+    page_kinds: tuple[np.ndarray, np.ndarray]  # the same with kinds as olderfree.py has them
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
     was_free: np.ndarray  # int64[caches]: objects that slabs older than the trace had free, as it proves
     given_back: np.ndarray  # uint64: addresses of slabs older than the trace that it saw given back
+    vacant: olderfree.Vacant
+    graces: np.ndarray  # of dtype GRACE
 
 
 @dataclass
@@ -157,7 +163,9 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
-    frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_)]]  # the columns of Frees, by row group
+    frees = [
+        [np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_, np.int64, np.int64)]
+    ]  # the columns of Frees, by row group
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
     end_classes: dict[int, int] = {}
@@ -167,15 +175,19 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
     given_back: list[np.ndarray] = [np.empty(0, np.uint64)]
     padded = _padded_classes(source.metadata)
-    proofs = olderfree.Proofs(source.metadata)
-    written = handles = snapshots = requests = 0
+    proofs, graces = olderfree.Proofs(source.metadata), Graces(source.metadata)
+    written = handles = snapshots = requests = seen_rows = 0
     span = balance = peak = 0
     before_snapshot = True  # no snapshot so far
     with path.open("wb") as out:
         out.write(b"\0" * _HEADER_BYTES)
         for batch in source.batches():
             numbers = codes(batch["kind"], trace.KINDS)
-            proofs.take(batch, numbers)
+            flags = _flags(batch["gfp_flags"], gfp_texts) & ~np.uint32(gfp.ACCOUNT)
+            flags[batch["accounted"].to_numpy(zero_copy_only=False)] |= np.uint32(gfp.ACCOUNT)
+            proofs.take(batch, numbers, flags)
+            graces.take(batch, numbers)
+            first_row, seen_rows = seen_rows, seen_rows + batch.num_rows
             kind = _KINDS[numbers]
             origin = codes(batch["origin"], trace.ORIGINS)
             owner = codes(batch["owner"], trace.OWNERS)
@@ -184,7 +196,10 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             is_page = (kind == PAGE_ALLOC) | (kind == PAGE_FREE)
             given_back.append(batch["address"].to_numpy()[(kind == PAGE_FREE) & (owner == trace.SLAB) & (origin == trace.OLDER)])
             held = (owner == trace.SLAB) | (owner == trace.LARGE)
-            keep = (kind != LEFT_OUT) & ~(is_page & (held if environment else True))
+            older_pages = np.flatnonzero((kind == PAGE_FREE) & held & (origin == trace.OLDER))
+            went = np.zeros(len(kind), bool)
+            went[older_pages] = proofs.went_unseen(batch, older_pages)
+            keep = (kind != LEFT_OUT) & (~(is_page & (held if environment else True)) | went)
             rows = np.flatnonzero(keep)
             if len(time):
                 span = int(time[-1])
@@ -193,16 +208,17 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             column = {name: batch[name].to_numpy(zero_copy_only=False)[rows] for name in _PLAIN}
             for stride, size_class in padded.items():
                 column["allocated"][(column["allocated"] == stride) & (column["size"] <= size_class)] = size_class
-            kind, origin = kind[rows], origin[rows]
+            kind, origin, went = kind[rows], origin[rows], went[rows]
+            _free_whole(went, kind, column, proofs.base)
             # kfree also frees the objects of caches; the importer has found out which.
             kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
             # A cache's free of a kmalloc: events between the two were lost. It tells that the kmalloc is gone.
             kind[(kind == CACHE_FREE) & (column["cache"] == NO_CACHE) & (origin != trace.OLDER)] = KFREE
-            is_page, older = is_page[rows], origin == trace.OLDER
+            is_page, older = is_page[rows] & ~went, origin == trace.OLDER
             column["cpu"] %= cpus
             column["node"] = np.where(column["node"] < nodes, column["node"], -1)
             column["call_site"] = codes(batch["call_site"], sites)[rows]
-            column["flags"] = _flags(batch["gfp_flags"], gfp_texts)[rows]
+            column["flags"] = flags[rows]
             event = _events(kind, origin, is_page, column)
             _check(event, older, kind, column, caches)
 
@@ -216,8 +232,22 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
                 handles = max(handles, int(event["handle"][joined].max()) + 1)
             before = before_snapshot & (np.cumsum(is_snapshot) == 0)
             before_snapshot = bool(before[-1])
+            pages_of = np.where(went, np.int64(1) << column["order"].astype(np.int64), 0)
             freed = older & ~is_page & (event["kind"] != UNKNOWN_FREE)
-            frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)])
+            frees.append(
+                [
+                    part[freed]
+                    for part in (
+                        written + np.arange(len(rows)),
+                        kind,
+                        column["cache"],
+                        column["address"],
+                        before,
+                        first_row + rows,
+                        pages_of,
+                    )
+                ]
+            )
             page_frees.append(written + np.flatnonzero(older & is_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
             _count_classes(kind, older, column, np.ones(len(kind), bool), end_classes)
@@ -228,11 +258,21 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
             written += len(rows)
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
     addresses = (np.concatenate(given_back) << np.uint64(PAGE_SHIFT)) + np.uint64(proofs.base or 0)
+    vacant = proofs.vacant()
+    class_pages, kinds_there = _joined_pages(pages)
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
-        end_classes, means, _joined_pages(pages), peak >> PAGE_SHIFT, proofs.free_objects(), addresses,
+        end_classes, means, (class_pages, kinds_there & 0xFFFFFFFF), (class_pages, kinds_there), peak >> PAGE_SHIFT,
+        proofs.free_objects(vacant), addresses, vacant, graces.table(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
+
+
+def _free_whole(went: np.ndarray, kind: np.ndarray, column: dict[str, np.ndarray], base: int | None) -> None:
+    """Makes frees of a slab's or a large kmalloc's pages frees of one object, where `went` says so."""
+    kind[went] = KFREE
+    column["cache"][went] = NO_CACHE
+    column["address"][went] = np.uint64(base or 0) + (column["address"][went].astype(np.uint64) << np.uint64(PAGE_SHIFT))
 
 
 def _events(kind: np.ndarray, origin: np.ndarray, is_page: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
@@ -240,8 +280,7 @@ def _events(kind: np.ndarray, origin: np.ndarray, is_page: np.ndarray, column: d
     event = np.zeros(len(kind), EVENT)
     for name, source in _SAME.items():
         event[name] = column[source]
-    flags = column["flags"] & ~np.uint32(gfp.ACCOUNT)  # asked for, but a kernel without memory cgroups does not charge
-    flags[column["accounted"].astype(bool)] |= gfp.ACCOUNT
+    flags = column["flags"].copy()
     flags[is_page] &= ~np.uint32(gfp.ZERO)
     flags[kind == SNAPSHOT] = 0
     event["flags"] = flags | np.where(origin == trace.IMPLIED, np.uint32(gfp.IMPLIED), np.uint32(0))
@@ -318,9 +357,10 @@ def _count_classes(kind: np.ndarray, older: np.ndarray, column: dict[str, np.nda
 
 
 def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
-    """uint64[pages, 2]: virtual page numbers and the class of the kmallocs in them, of one group."""
+    """uint64[pages, 2]: virtual page numbers and the kind of the kmallocs in them, of one group."""
     chosen = kind == KMALLOC
-    pairs = np.stack([column["address"][chosen] >> np.uint64(PAGE_SHIFT), column["allocated"][chosen].astype(np.uint64)], axis=1)
+    kinds = olderfree.class_kinds(column["allocated"][chosen], column["flags"][chosen])
+    pairs = np.stack([column["address"][chosen] >> np.uint64(PAGE_SHIFT), kinds.astype(np.uint64)], axis=1)
     _, first = np.unique(pairs[:, 0], return_index=True)
     return pairs[first]
 
@@ -363,12 +403,13 @@ def skip_older_pages(translation: Translation) -> None:
 
 
 def finish(
-    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int, metadata: Metadata
+    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, laid: np.ndarray, handles: int,
+    metadata: Metadata,
 ) -> None:  # fmt: skip
     """Writes the sections behind the events, and the header.
 
-    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` of dtype OLDER;
-    `handles` is the number of handles; `metadata`: of the recorded kernel.
+    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` and `laid` of dtype OLDER, the
+    latter empty where the recorded layout is not known; `handles` is the number of handles; `metadata`: of the recorded kernel.
     """
     merges_classes = any(snapshots.KMALLOC.match(cache.name) for cache in metadata.caches)
     run = np.zeros(1, RUN)
@@ -380,6 +421,10 @@ def finish(
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),
         (b"older", older), (b"run", run),
     ]  # fmt: skip
+    if len(laid):
+        sections.append((b"laid", laid))
+    if len(translation.traffic.graces):
+        sections.append((b"graces", translation.traffic.graces))
     with translation.path.open("r+b") as out:
         table = [(b"events", _HEADER_BYTES, translation.events, EVENT.itemsize)]
         end = _HEADER_BYTES + translation.events * EVENT.itemsize

@@ -58,6 +58,11 @@ RECORDS = {
         "formats": ["<u4", "<u4", "<u2", "<u2", "<u4"],
         "offsets": [0, 4, 8, 10, 12], "itemsize": 16,
     }),
+    "grace": np.dtype({
+        "names": ["begins_ns", "ends_ns"],
+        "formats": ["<u8", "<u8"],
+        "offsets": [0, 8], "itemsize": 16,
+    }),
     "run": np.dtype({
         "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges"],
         "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2"],

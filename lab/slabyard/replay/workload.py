@@ -153,20 +153,22 @@ class Workload:
             self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, self.options.environment)
             if not self.pages_populated:
                 scratch.skip_older_pages(self.translation)
-            older, handles = np.empty(0, scratch.OLDER), self.translation.handles
+            none = np.empty(0, scratch.OLDER)
             of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
+            older = population.Older(none, none, of_frees, self.translation.handles)
             if populate and snapshot:
                 last = self.metadata.snapshots[-1] if len(self.metadata.snapshots) > 1 else None
-                older, of_frees, handles = population.older_objects(
+                older = population.older_objects(
                     self.translation, snapshot, opens, self._curve.before, caches, self.metadata.cpus, self.cpus, last
                 )
-            scratch.patch_older(self.translation, of_frees)
+            scratch.patch_older(self.translation, older.of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
-            scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles, self.metadata)
+            records = scratch.cache_records(caches)
+            scratch.finish(self.translation, records, order, layout, older.objects, older.laid, older.handles, self.metadata)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
-        self.older_objects = int((older["handle"] != scratch.VACATED).sum())
-        self._check_memory(layout, older)
+        self.older_objects = int((older.objects["handle"] != scratch.VACATED).sum())
+        self._check_memory(layout, older.objects)
 
     def _check_memory(self, layout: scratch.Layout, older: np.ndarray) -> None:
         """Refuses a trace that no allocator could serve in this memory."""
