@@ -19,6 +19,7 @@
  *
  * Without valgrind the pass serves the trace and counts nothing.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
 
 #define CALLGRIND_START 0x43540004u

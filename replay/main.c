@@ -26,6 +26,7 @@
  * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
  * --check prints nothing if there is such an allocator with such tunables.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

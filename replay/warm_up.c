@@ -15,6 +15,7 @@
  * again. That run also measures how far the malloc's resident memory rises. How many pages the malloc holds is measured before that
  * (malloc_memory.c).
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include "child.h"
 #include "replay.h"
 #include "programs/resident_status.h"

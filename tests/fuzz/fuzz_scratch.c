@@ -1,4 +1,5 @@
 /* The replay's file: a good one, of which any bytes are changed. What is accepted is replayed, and must be as good as it says. */
+#define _GNU_SOURCE /* clock_gettime */
 #include "check.h"
 #include "core/types.h"
 #include "fuzz.h"
