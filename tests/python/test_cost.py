@@ -106,7 +106,7 @@ def test_a_hot_pair_is_what_single_steps_count(hot: Path, allocator: str) -> Non
     table = (ROOT / "docs/cost.md").read_text().split("<!-- policies -->")[1]
     stepped = re.findall(rf"^\| {allocator} \| \d+ \+ \d+ = (\d+) \|", table, re.MULTILINE)[0]
     assert found["operations"] == 2 * PAIRS + 1
-    assert 0.5 * int(stepped) < 2 * found["parts"]["fast"]["instructions"] < 1.5 * int(stepped)
+    assert 0.5 * int(stepped) < 2 * found["parts"]["fast"]["instructions"] < 1.6 * int(stepped), "a replay names the slot in each call"
     assert found["instructions"] == pytest.approx(found["parts"]["fast"]["instructions"], rel=0.3), "hardly anything else happens"
     assert found["l1_misses"] < 0.3
 
