@@ -18,6 +18,7 @@ from slabyard.report import comparison
 from slabyard.base.table import render
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
 PAIRS = 2000
 
 needs_valgrind = pytest.mark.skipif(
@@ -109,6 +110,18 @@ def test_a_hot_pair_is_what_single_steps_count(hot: Path, allocator: str) -> Non
     assert 0.5 * int(stepped) < 2 * found["parts"]["fast"]["instructions"] < 1.6 * int(stepped), "a replay names the slot in each call"
     assert found["instructions"] == pytest.approx(found["parts"]["fast"]["instructions"], rel=0.3), "hardly anything else happens"
     assert found["l1_misses"] < 0.3
+
+
+@needs_valgrind
+def test_the_readme_says_what_slab_and_slub_cost() -> None:
+    """Within what another compiler may change."""
+    said = re.search(
+        r"`slab` costs least, (\d+) instructions and ([\d.]+) cache misses.*?`slub` takes (\d+) and ([\d.]+) ", README, re.DOTALL
+    )
+    assert said
+    for allocator, instructions, misses in (("slab", said[1], said[2]), ("slub", said[3], said[4])):
+        found = counted(ROOT / "traces/hackbench.parquet", allocator)
+        assert (found["instructions"], found["l1_misses"]) == pytest.approx((float(instructions), float(misses)), rel=0.05)
 
 
 @needs_valgrind
