@@ -269,6 +269,10 @@ bool sy__pages_decay(struct sy_pages *pages)
 	return false;
 }
 
+void sy__pages_decay_idle(struct sy_pages *pages)
+{
+}
+
 size_t sy__pages_backed(const struct sy_pages *pages)
 {
 	return 0;
