@@ -10,9 +10,8 @@
  * request by the policy's function with slots, and end the call.
  *
  * Time. The library runs no thread in the background, unless the user of malloc wants one (malloc/background.c). So slow calls do what
- * is due by time: ends of grace periods, visits of
- * idle slots, decay of free memory. Slots are scavenged each second, and when the heap has grown by a quarter: what threads keep that
- * have nothing to do serves others then. Where growth meets another claim, the next look tries again. Each SY__TICK_CALLS-th slow
+ * is due by time: ends of grace periods, visits of idle slots, decay of free memory. Slots are scavenged each second, and when the
+ * heap has grown by a quarter: what threads keep that have nothing to do serves others then. Where growth meets another claim, the next look tries again. Each SY__TICK_CALLS-th slow
  * call of a thread looks at the clock. A policy whose threads seldom make slow calls counts fast ones as well, and makes one slow
  * when a look is due (sy__tick_is_due). Visits go over all slots and claim them first; SLACK bounds how often.
  *

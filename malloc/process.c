@@ -9,9 +9,9 @@
  * allocates. It then gets mappings (entries.c).
  *
  * Reservation. The heap reserves its range of addresses as a whole. Reserved addresses cost nothing, so that is several times
- * the machine's memory (of 32-bit addresses as many as a heap can have), or what SLABYARD_RESERVE says. Under a limit to addresses (ulimit -v, RLIMIT_AS) it is half of the
- * limit, so that the program's own mappings, stacks and libraries find room; and less where the program has more than half
- * already.
+ * the machine's memory (of 32-bit addresses as many as a heap can have), or what SLABYARD_RESERVE says. Under a limit to addresses
+ * (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own mappings, stacks and libraries find room; and less where
+ * the program has more than half already.
  *
  * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what the
  * limit leaves beside all else, but no less than what is in use. It grows again when the limit rises. Neither half is lost to

@@ -2,7 +2,7 @@
  * The latency pass: how long single operations take.
  *
  * Every allocation and free of an object stands between two readings of the fastest clock there is (programs/ticks.h). Ticks
- * become nanoseconds by comparing that clock with CLOCK_MONOTONIC since the process began. Environment pages are served between the
+ * become nanoseconds by comparing that clock with CLOCK_MONOTONIC since the warm-up. Environment pages are served between the
  * samples. The trace has been run once before, and the memory that it uses is resident (warm_up.c).
  *
  * The readings serialise the processor and so disturb the operations: totals come from the timed pass alone. This pass shows

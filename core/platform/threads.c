@@ -74,9 +74,9 @@
  *
  * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. A thread without a
  * processor may stay in a fast call for long; where such calls take locks (sy__fast_calls_lock) the fork waits for it, as nobody in
- * the child would end them. In the child, the slots of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks
- * its list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory would wait for us. So our handler takes
- * the lock first; its owner may take it again.
+ * the child would end them. In the child, the slots of the other threads are free again, with their contents for the next owner.
+ * Between our handler and the fork, glibc locks its list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory
+ * would wait for us. So our handler takes the lock first; its owner may take it again.
  *
  * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of destructors, or
  * that ends by the bare system call. Then its slot's owner pointer may point to anything. So every claim first asks the kernel

@@ -424,7 +424,7 @@ const char *sy_heap_check(struct sy_heap *);
  * Writes the figures of heaps and of their caches as Prometheus's text format 0.0.4, under the names that `slabyard inspect --format
  * prometheus` has for them. Labels are `heap`, its place in the array, `spec` and `cache`. Returns the bytes of all the text, without
  * the 0 at its end; no more than `room` are written, so room 0 asks how many they are. Stops the heaps' other threads as often
- * as there are metrics, each time to count all caches. A heap that the caller is in a call of is left out.
+ * as there are metrics, for those of caches and of what is used to count all caches. A heap that the caller is in a call of is left out.
  */
 size_t sy_heaps_metrics(struct sy_heap *const *heaps, size_t count, char *text, size_t room);
 

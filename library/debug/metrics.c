@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "core/debug/debug.h"
@@ -21,14 +20,10 @@
 #define ANY_SIZE "any size"
 #define LARGE "large"
 
-struct figures {
-	uint64_t held, used, slabs, large, metadata, free_backed, page_requests, page_failures;
-};
-
 struct metric {
 	const char *name, *meaning, *type;
-	size_t member; /* of struct figures */
-	uint64_t (*of_cache)(const struct sy_cache *, const struct sy_cache_counts *); /* or NULL: the metric is of a heap */
+	uint64_t (*of_heap)(struct sy_heap *); /* or NULL: the metric is of caches */
+	uint64_t (*of_cache)(const struct sy_cache *, const struct sy_cache_counts *);
 };
 
 struct text {
@@ -101,10 +96,15 @@ static struct sy_cache *next(struct sy_heap *heap, const struct sy_cache *cache)
 	return link == &heap->caches ? NULL : sy__entry(link, struct sy_cache, link);
 }
 
+static uint64_t bytes_of_pages(uint64_t pages)
+{
+	return pages << SY_PAGE_SHIFT;
+}
+
 static uint64_t bytes_of(const struct sy_cache *cache, const struct sy_cache_counts *counts)
 {
 	(void)cache;
-	return counts->pages << SY_PAGE_SHIFT;
+	return bytes_of_pages(counts->pages);
 }
 
 static uint64_t used_bytes_of(const struct sy_cache *cache, const struct sy_cache_counts *counts)
@@ -146,21 +146,44 @@ static uint64_t used_in_slabs(struct sy_heap *heap)
 	return used;
 }
 
-static void put_figure(struct text *text, const struct metric *metric, struct sy_heap *heap, size_t place)
+static uint64_t held_in(struct sy_heap *heap)
 {
-	const struct sy_heap_counters *counters = &heap->counters;
-	const struct figures figures = {
-		.held = (counters->slab_pages + counters->large_pages + counters->metadata_pages) << SY_PAGE_SHIFT,
-		.used = used_in_slabs(heap) + sy__large_live(heap),
-		.slabs = counters->slab_pages << SY_PAGE_SHIFT,
-		.large = counters->large_pages << SY_PAGE_SHIFT,
-		.metadata = counters->metadata_pages << SY_PAGE_SHIFT,
-		.free_backed = (uint64_t)sy__free_and_backed(heap->pages) << SY_PAGE_SHIFT,
-		.page_requests = counters->page_requests,
-		.page_failures = counters->page_failures,
-	};
+	return bytes_of_pages(heap->counters.slab_pages + heap->counters.large_pages + heap->counters.metadata_pages);
+}
 
-	put_row(text, metric, heap, place, NULL, *(const uint64_t *)(const void *)((const char *)&figures + metric->member));
+static uint64_t used_in(struct sy_heap *heap)
+{
+	return used_in_slabs(heap) + sy__large_live(heap);
+}
+
+static uint64_t slabs_in(struct sy_heap *heap)
+{
+	return bytes_of_pages(heap->counters.slab_pages);
+}
+
+static uint64_t large_in(struct sy_heap *heap)
+{
+	return bytes_of_pages(heap->counters.large_pages);
+}
+
+static uint64_t metadata_in(struct sy_heap *heap)
+{
+	return bytes_of_pages(heap->counters.metadata_pages);
+}
+
+static uint64_t free_in(struct sy_heap *heap)
+{
+	return bytes_of_pages(sy__free_and_backed(heap->pages));
+}
+
+static uint64_t requests_in(struct sy_heap *heap)
+{
+	return heap->counters.page_requests;
+}
+
+static uint64_t failures_in(struct sy_heap *heap)
+{
+	return heap->counters.page_failures;
 }
 
 static void put_caches(struct text *text, const struct metric *metric, struct sy_heap *heap, size_t place)
@@ -188,21 +211,19 @@ static void put_caches(struct text *text, const struct metric *metric, struct sy
 /* ---- All of it ---------------------------------------------------------------------------------------------------- */
 
 static const struct metric metrics[] = {
-#define HEAP(name, member, type, meaning) { "slabyard_heap_" name, meaning, type, offsetof(struct figures, member), NULL }
-	HEAP("held_bytes", held, "gauge", "Memory that the heap holds."),
-	HEAP("used_bytes", used, "gauge", "Of it, memory in use."),
-	HEAP("slab_bytes", slabs, "gauge", "Memory in slabs."),
-	HEAP("large_bytes", large, "gauge", "Memory in large allocations."),
-	HEAP("metadata_bytes", metadata, "gauge", "Memory of the heap's bookkeeping."),
-	HEAP("free_bytes", free_backed, "gauge", "Free pages that have memory."),
-	HEAP("page_requests_total", page_requests, "counter", "Requests to the page allocator."),
-	HEAP("page_failures_total", page_failures, "counter", "Of these, refused."),
-#undef HEAP
-	{ "slabyard_cache_bytes", "Memory in the slabs of a cache.", "gauge", 0, bytes_of },
-	{ "slabyard_cache_used_bytes", "Of it, memory in use.", "gauge", 0, used_bytes_of },
-	{ "slabyard_cache_slabs", "Slabs of a cache.", "gauge", 0, slabs_of },
-	{ "slabyard_cache_objects", "Objects that there is room for.", "gauge", 0, objects_of },
-	{ "slabyard_cache_used_objects", "Objects in use.", "gauge", 0, used_of },
+	{ "slabyard_heap_held_bytes", "Memory that the heap holds.", "gauge", held_in, NULL },
+	{ "slabyard_heap_used_bytes", "Of it, memory in use.", "gauge", used_in, NULL },
+	{ "slabyard_heap_slab_bytes", "Memory in slabs.", "gauge", slabs_in, NULL },
+	{ "slabyard_heap_large_bytes", "Memory in large allocations.", "gauge", large_in, NULL },
+	{ "slabyard_heap_metadata_bytes", "Memory of the heap's bookkeeping.", "gauge", metadata_in, NULL },
+	{ "slabyard_heap_free_bytes", "Free pages that have memory.", "gauge", free_in, NULL },
+	{ "slabyard_heap_page_requests_total", "Requests to the page allocator.", "counter", requests_in, NULL },
+	{ "slabyard_heap_page_failures_total", "Of these, refused.", "counter", failures_in, NULL },
+	{ "slabyard_cache_bytes", "Memory in the slabs of a cache.", "gauge", NULL, bytes_of },
+	{ "slabyard_cache_used_bytes", "Of it, memory in use.", "gauge", NULL, used_bytes_of },
+	{ "slabyard_cache_slabs", "Slabs of a cache.", "gauge", NULL, slabs_of },
+	{ "slabyard_cache_objects", "Objects that there is room for.", "gauge", NULL, objects_of },
+	{ "slabyard_cache_used_objects", "Objects in use.", "gauge", NULL, used_of },
 };
 
 size_t sy_heaps_metrics(struct sy_heap *const *heaps, size_t count, char *text, size_t room)
@@ -218,10 +239,10 @@ size_t sy_heaps_metrics(struct sy_heap *const *heaps, size_t count, char *text, 
 		for (size_t place = 0; place < count; place++) {
 			if (!sy__slots_stop_soon(heaps[place]))
 				continue;
-			if (metric->of_cache)
-				put_caches(&to, metric, heaps[place], place);
+			if (metric->of_heap)
+				put_row(&to, metric, heaps[place], place, NULL, metric->of_heap(heaps[place]));
 			else
-				put_figure(&to, metric, heaps[place], place);
+				put_caches(&to, metric, heaps[place], place);
 			sy__slots_resume(heaps[place]);
 		}
 	}

@@ -9,20 +9,15 @@
  *
  * It looks without allocating, each tenth of a second, for a minute at most.
  */
+#include "idle.h"
+
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define THREADS 64
-#define LIVE ((size_t)4 << 20)
-#define MOST 20000
 #define LOOKS 600
 
 static pthread_barrier_t filled, freed, told;
@@ -32,33 +27,11 @@ static void wait_a_moment(void)
 	usleep(100000);
 }
 
-/* A figure of /proc/self/status. */
-static long figure(const char *name)
-{
-	char text[4096];
-	const char *at;
-	int file = open("/proc/self/status", O_RDONLY);
-	ssize_t length = read(file, text, sizeof(text) - 1);
-
-	close(file);
-	text[length > 0 ? length : 0] = '\0';
-	at = strstr(text, name);
-	return at ? atol(at + strlen(name)) : -1;
-}
-
 static void fill_and_free(unsigned random, bool together)
 {
 	char **objects = malloc(MOST * sizeof *objects);
-	unsigned count = 0;
+	unsigned count = fill(objects, &random);
 
-	for (size_t live = 0; objects && live < LIVE && count < MOST; count++) {
-		size_t size = 16 + (random = random * 1103515245 + 12345) % 64 * 8 * (count % 4 ? 1 : 4);
-
-		if (!(objects[count] = malloc(size)))
-			exit(1);
-		memset(objects[count], 1, size);
-		live += size;
-	}
 	if (together)
 		pthread_barrier_wait(&filled);
 	while (count)

@@ -282,10 +282,9 @@ def test_texts_and_prometheus(start: Start) -> None:
 
 def test_the_library_has_the_same_metrics() -> None:
     text = (Path(__file__).parents[2] / "library/debug/metrics.c").read_text()
-    heaps = [(f"slabyard_heap_{name}", meaning) for name, meaning in re.findall(r'HEAP\("(\w+)", .*, "(.*)"\)', text)]
-    caches = re.findall(r'\{ "(slabyard_cache_\w+)", "(.*?)", "gauge"', text)
+    named = re.findall(r'\{ "(slabyard_\w+)", "(.*?)", "(?:gauge|counter)"', text)
     of_a_process = (*prometheus.OF_HEAPS, *prometheus.COUNTERS, *prometheus.OF_CACHES)
-    assert [*heaps, *caches] == [(name, meaning) for name, meaning, _ in of_a_process]
+    assert named == [(name, meaning) for name, meaning, _ in of_a_process]
 
 
 def test_top_of_a_process(start: Start) -> None:
