@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from slabyard.capture import importer, inputs, perfdata, perfformat
@@ -181,3 +182,17 @@ def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = perfdata.PerfData(tmp_path, [], (0, 0), {})
     sites = ["0xffffffff91000110", "0xffffffff91000310", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
     assert perfdata.resolve(sites, data) == ["first+0x10", "last+0x10", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
+
+
+def test_want_of_memory_is_no_damage() -> None:
+    class Short:
+        num_row_groups = 1
+
+        def read_row_group(self, *_: object, **__: object) -> None:
+            raise pa.ArrowMemoryError("realloc of size 320000 failed")
+
+    with Trace(Path(__file__).parents[2] / "traces/find.parquet") as trace, pytest.MonkeyPatch.context() as patch:
+        Short.schema_arrow = trace._file.schema_arrow
+        patch.setattr(trace, "_file", Short())
+        with pytest.raises(MemoryError):
+            next(trace.batches())

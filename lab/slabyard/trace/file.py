@@ -392,6 +392,8 @@ class Trace:
                 parts = table.combine_chunks().to_batches()
                 for batch in parts:
                     refuse_texts(batch)
+            except MemoryError:  # which Arrow's own is, too
+                raise
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
             for batch in parts:
