@@ -226,8 +226,8 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 /* ZERO_SIZE_PTR of size 0. */
 void *kmalloc(size_t size, gfp_t);
 
-/* Frees what kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The other policies
- * can't tell a cache's object from one of kmalloc, as Linux's SLOB couldn't: there only kmem_cache_free frees it. */
+/* Frees what kmalloc returned, NULL or ZERO_SIZE_PTR. Frees a cache's object too, but not under slob, bsd44, svr4 and sunos4: they
+ * can't tell it from one of kmalloc, as Linux's SLOB couldn't. There only kmem_cache_free frees it. */
 void kfree(const void *object);
 
 /* As kfree, and clears the object before. */

@@ -120,7 +120,7 @@ def test_figures_of_cost_are_within_their_limits() -> None:
         assert pairs[policy][place] <= limit, name
     policy, limit = limits["cost_bsd44"]
     assert pairs[policy][0] <= limit
-    fills = {row[0]: [last(cell) for cell in row[1:]] for row in table(text, "fills")}
+    fills = {row[0]: [last(cell) for cell in row[2:]] for row in table(text, "fills")}
     policy, limit = limits["cost_fill_*"]
     assert max(fills[policy]) <= limit
     policy, limit = limits["cost_bonwick"]
@@ -140,6 +140,30 @@ def test_what_pairs_are_spent_on_adds_up() -> None:
         policy, name = what.split(": ")
         assert int(pairs[policy, name].split()[-1]) == int(sum_), what
         assert abs(sum(int(part) for part in parts if part) - int(sum_)) <= len(parts) // 2, what  # each is rounded
+
+
+def test_what_a_pair_under_yard_is_spent_on_adds_up() -> None:
+    text = (ROOT / "docs/cost.md").read_text()
+    rows = text.split("What a pair spends under `yard`:")[1].split("\n\n")[1].splitlines()[2:]
+    cells = [[int(cell.strip() or 0) for cell in row.strip("|").split("|")[1:]] for row in rows]
+    pair = next(row[1] for row in table(text, "policies") if row[0] == "yard")
+    assert [sum(column) for column in zip(*cells, strict=True)] == [int(part) for part in pair.split()[:3:2]]
+
+
+# The policy or variant whose hot calls a file counts in a comment.
+COUNTED = {
+    "yard": "yard/this_slot.c", "slub": "slub/slub.c", "slab": "slab/slab.c", "slqb": "slqb/slqb.c", "bonwick": "bonwick/bonwick.c",
+    "bonwick:percpu=32": "bonwick/percpu.c", "bonwick:magazine=on": "bonwick/magazine.c", "bsd44": "bsd44.c", "slob": "slob/slob.c",
+    "sunos4": "sunos4/sunos4.c", "svr4": "svr4/svr4.c",
+}  # fmt: skip
+
+
+def test_every_policy_tells_the_instructions_of_its_hot_calls() -> None:
+    for spec, kmem, kmalloc, _ in table((ROOT / "docs/cost.md").read_text(), "policies"):
+        words = " ".join((ROOT / "core/policies" / COUNTED[spec]).read_text().replace("\n *", " ").split())
+        counts = [int(part) for cell in (kmem, kmalloc) for part in cell.split()[:3:2]]
+        told = "Instructions of hot calls (docs/cost.md): kmem_cache_alloc {}, kmem_cache_free {}, kmalloc {}, kfree {}".format(*counts)
+        assert told in words, f"{COUNTED[spec]} does not say: {told}"
 
 
 # ---- The README's table ------------------------------------------------------------------------------------------

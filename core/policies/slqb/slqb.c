@@ -63,10 +63,9 @@ typedef struct sy__slqb_list entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42; no function is called. A free reads the node in the page
- * descriptor and counts down to the next slow call (push_this_slot). Filling and draining 10,000 objects takes 90 to 130 for each.
- * That the freelist leads into the heap's memory, which two of them look after, is seen before an object is handed out.
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42. No function is called. A free
+ * reads the node in the page descriptor and counts down to the next slow call (push_this_slot). Before an object is handed out, pop
+ * looks whether the freelist leads into the heap's memory.
  */
 static inline void *pop_first(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
