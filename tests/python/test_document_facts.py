@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from slabyard.command import parsers
 from slabyard.replay.workload import Options, Workload
 
@@ -243,6 +244,19 @@ def off_the_recorded_kernel() -> str:
     return str(math.ceil(100 * worst))
 
 
+def older_objects() -> str:
+    """The least and the most that a replay of a bundled trace has of them."""
+    found = []
+    for trace in (ROOT / "traces").glob("*.parquet"):
+        with Workload(trace, Options()) as workload:
+            found.append(workload.exact("slub")["older_objects"])
+    return f"{min(found):,} to {max(found):,}"
+
+
+def events_of(trace: str) -> str:
+    return f"{parquet.read_metadata(ROOT / 'traces' / trace).num_rows:,}"
+
+
 # Document, pattern with one group, and what a run says, or a table that a run has written.
 COUNTS = [
     ("README.md", r"6.1 boots come within ([\d.]+)% of the real", lambda: most("totals")),
@@ -251,6 +265,8 @@ COUNTS = [
     ("docs/fidelity.md", r"at most ([\d.]+)% at any moment", lambda: most("deviations")),
     ("docs/fidelity.md", r"all (\d+) of SLAB", lambda: equal_caches("slab")),
     ("docs/fidelity.md", r"all (\d+) of SLUB", lambda: equal_caches("slub")),
+    ("docs/measures.md", r"bundled traces have ([\d,]+ to [\d,]+) objects older", older_objects),
+    ("docs/measures.md", r"on `find` \(([\d,]+) events\)", lambda: events_of("find.parquet")),
     ("docs/allocators/bonwick.md", r"Its (\d+) size classes", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"Here: (\d+), from 8 bytes to", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"from 8 bytes to ([\d,]+)", lambda: f"{max(classes('bonwick', 'kmem_alloc_')):,}"),
