@@ -69,7 +69,7 @@ static inline struct bsd44_page *page_state(struct sy_page *page)
 	return SY_SLAB_STATE(struct bsd44_page, page);
 }
 
-/* Number of the bucket whose blocks have so many bytes. */
+/* Number of the bucket whose blocks have that size. */
 static inline unsigned bucket_of(uint32_t bytes)
 {
 	return (unsigned)__builtin_ctz(bytes) - SMALLEST_SHIFT;

@@ -10,7 +10,7 @@
  * is on one heap of the whole process, opened by the first call. The environment variable SLABYARD chooses its policy and
  * tunables ("slab:batchcount=32"); unset: the default policy. libslabyard has the functions.
  *
- * Thread safety: any thread may call any function at any time, but nobody may destroy a cache while somebody uses it. Not from
+ * Thread safety: any thread may call any function at any time, but a cache must not be destroyed while it is used. Not from
  * signal handlers, nor from constructors.
  *
  * Errors. An allocation without memory is NULL. With __GFP_NOFAIL and flags that may wait it is tried again for a second; then the

@@ -28,6 +28,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 from slabyard.command import parsers
+from slabyard.replay import allocators
 from slabyard.replay.workload import Options, Workload
 
 from test_documents import DOCUMENTS, ROOT, spans
@@ -85,6 +86,20 @@ def test_paragraphs_are_short(page: Path) -> None:
 
 def test_the_changelog_is_a_list_of_what_can_be_done() -> None:
     assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= CHANGES
+
+
+PARTS = ("How it works", "Where free objects are", "Memory", "Tunables", "NUMA", "Good at")
+
+
+@pytest.mark.parametrize("policy", [policy["name"] for policy in allocators.policies()])
+def test_every_allocator_has_a_page_with_the_same_parts(policy: str) -> None:
+    page = (ROOT / f"docs/allocators/{policy}.md").read_text()
+    parts = [part for found in re.findall(r"^\*\*([A-Z][^*]*)\*\*", page, re.MULTILINE) for part in PARTS if found.startswith(part)]
+    assert parts == list(PARTS)
+    told = (ROOT / "docs/measures.md").read_text().split("## Memory nodes")[1].split("\n## ")[0]
+    assert f"`{policy}`" in told, "docs/measures.md does not say how it serves nodes"
+    assert f"| `{policy}` |" in (ROOT / "docs/allocators/README.md").read_text(), "it is not in the table of what they hold"
+    assert (ROOT / "docs/conformance.md").read_text().count(f"| {policy} |") == 4, "its long run of the conformance suite is not recorded"
 
 
 # ---- Limits ------------------------------------------------------------------------------------------------------

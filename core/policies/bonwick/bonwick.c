@@ -37,7 +37,7 @@
  * a slow call. Counted as slow: allocations that grew the cache.
  *
  * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock covers all slabs of one cache. No policy lock is
- * taken under another. A slot's state belongs to whoever is in its local section. No lock is held while pages, slab data or
+ * taken under another. A slot's state belongs to the caller in its local section. No lock is held while pages, slab data or
  * bufctls are taken or given back, or while constructors and destructors run.
  *
  * Invariants, verified by check.c: the list is sorted as said; freelist points to its first slab that is not

@@ -36,7 +36,7 @@
  * The reaper (reap.c) empties arrays that are not used. It runs by the clock, from sy_heap_tick.
  *
  * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures
- * and shared array and all of its slabs. A slot's array belongs to whoever is in its local section. No lock is held
+ * and shared array and all of its slabs. A slot's array belongs to the caller in its local section. No lock is held
  * and no local section open while pages or a freelist's memory are taken or given back (but sy_heap.lock may be).
  *
  * Invariants, verified by check.c: a slab is on the list that its number of free objects says; free_objects is

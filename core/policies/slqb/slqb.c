@@ -42,7 +42,7 @@
  * the end.
  *
  * Locks (level 2 of types.h), in this order: a node's lock, which protects its list and the slabs that it owns; a
- * list's remote_lock, for its remote_free. A slot's structure and the slabs that its list owns belong to whoever is
+ * list's remote_lock, for its remote_free. A slot's structure and the slabs that its list owns belong to the caller
  * in its local section. No lock is held while pages are taken or given back (but sy_heap.lock may be), and no local
  * section open.
  *
@@ -121,7 +121,7 @@ static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* Each so many-th fast free becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
+/* One fast free in SLOW_EACH becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
  * trimming, and giving memory back. */
 #define SLOW_EACH 256
 

@@ -28,7 +28,7 @@
  * its limit.
  *
  * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL, but for long ones that they took from a word. So a slot whose
- * list leads to the former has an object that somebody else has freed again.
+ * list leads to the former has an object that another slot has freed again.
  *
  * Names of Linux, and ours:
  *
@@ -56,7 +56,7 @@
  *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit
  *   __kmem_cache_alias, find_mergeable                  sy__slub_merge, sy__merge_find
  *
- * Locks (level 2 of types.h). A slot's structure, with its partial list, belongs to whoever is in its local section. One word of
+ * Locks (level 2 of types.h). A slot's structure, with its partial list, belongs to the caller in its local section. One word of
  * a slab has its freelist, its number of objects in use and whether a slot owns it; it is changed by compare-and-exchange
  * (../node.h, with the argument for each change). The lock of a node covers its list and figures. A free takes it only when its
  * slab may join that list or leave it; a free into a slab that a slot owns, or that stays partial, takes no lock. No lock is
@@ -232,8 +232,8 @@ static void *take_rest(const struct sy__slub_cache *cache, struct sy__slub_slot 
 	return taken(cache, own, old);
 }
 
-/* The slot's freelist led to the end of a list in a slab's word. Somebody else has freed an object that was on it already, which is
- * the last one on that list now. Nothing of either is handed out again. */
+/* The slot's freelist led to the end of a list in a slab's word: another slot has freed an object that was on the freelist already, and
+ * that object is the last one on the word's list now. No object of either list is handed out again. */
 static SY__COLD void tell_second_free(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *last;

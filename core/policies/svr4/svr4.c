@@ -286,7 +286,7 @@ static void remove_global(struct sy__svr4_class *class, const struct place *plac
 	class->globally--;
 }
 
-/* Whether the block that starts at this unit, if one does, is globally free and has so many units. */
+/* Whether the block that starts at this unit, if one does, is globally free and has `units`. */
 static bool is_global(const struct place *place, uint32_t unit, uint32_t units)
 {
 	return sy__starts_at(place->global, unit) && sy__starts_end(place->starts, unit, place->units) == unit + units;

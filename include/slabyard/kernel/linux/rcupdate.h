@@ -69,7 +69,7 @@ static inline bool rcu_head_after_call_rcu(struct rcu_head *head, rcu_callback_t
 	return READ_ONCE(head->func) == function;
 }
 
-/* A callback below this is no function, but an offset: kvfree of what begins so many bytes before the head. */
+/* A callback below this is no function, but an offset: kvfree of what begins that many bytes before the head. */
 #define SY__RCU_OFFSETS 4096
 
 /* kfree_rcu(pointer, member), where the member is a struct rcu_head; kfree_rcu(pointer) waits. For what kfree takes: a cache's
