@@ -1,8 +1,8 @@
 """Makes lab/slabyard/replay/scratch_form.py of the programs' scratch.h and the library's slabyard.h: `make scratch-form`.
 
-scratch.h is the one description of the scratch file, slabyard.h that of flags and page sizes. Its structs and kinds of events are found by their declarations; a small C program
-that includes it then tells where each member lies and how many bytes it has: padding and array bounds are the compiler's own.
-tests/python/test_scratch.py refuses a committed file that is not as this makes it.
+scratch.h is the one description of the scratch file, slabyard.h that of flags and page sizes. Structs and kinds of events are found by
+their declarations; a small C program that includes the header then tells where each member lies and how many bytes it has: padding and
+array bounds are the compiler's own. tests/python/test_scratch.py refuses a committed file that is not as this makes it.
 """
 
 from __future__ import annotations
