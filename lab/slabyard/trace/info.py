@@ -50,7 +50,8 @@ LEAST_OFF = 64  # KiB
 
 def slab_sums(trace: Trace) -> dict[str, Any] | None:
     """`Slab:` of meminfo at the first and at the last snapshot, in KiB, and what the trace has for the latter: the former with the pages
-    that were taken and less those given back. Where that is off (is_off), `unseen_kib` has by cache what came without an event (unseen.py). None where there are no two such snapshots, or no pages, or no row for the last one."""
+    that were taken and less those given back. Where that is off (is_off), `unseen_kib` has by cache what came without an event
+    (unseen.py). None where there are no two such snapshots, or no pages, or no row for the last one."""
     metadata = trace.metadata
     known = [parse_meminfo(one.files.get("meminfo", "")).get("Slab") for one in metadata.snapshots]
     if len(known) < 2 or known[0] is None or known[-1] is None or not metadata.has_pages:
@@ -65,7 +66,7 @@ def slab_sums(trace: Trace) -> dict[str, Any] | None:
 
 
 def is_off(start: int, end: int, recorded: int) -> bool:
-    """Whether the end by the trace differs from the kernel's own by more than perf's file makes, for a large heap or a little growth. KiB."""
+    """Whether the end by the trace differs from the kernel's own by more than perf's file makes; all in KiB."""
     return abs(recorded - end) > max(LEAST_OFF, min(LITTLE_OFF * end, GROWTH_OFF * abs(end - start)))
 
 
