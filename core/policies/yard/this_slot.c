@@ -246,7 +246,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 #else
 
-/* Each free looks at the object, and clears it; then it is kept in the slot's ring, if there is one (../links.h). */
+/* Each free looks at the object, and clears it; then the slot's ring keeps it (../links.h). */
 
 #define CLEARED_HERE 512u /* bytes; more take a call */
 
@@ -288,9 +288,13 @@ static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard
 {
 	uint32_t half = cache->base.kept / 2u;
 
-	for (let_go_quickly(cache, own, cache->base.kept - half); own->ring.held > half;) {
-		void *object = sy__ring_pop(&own->ring);
+	for (;;) {
+		void *object;
 
+		let_go_quickly(cache, own, own->ring.held - half);
+		if (own->ring.held == half)
+			break;
+		object = sy__ring_pop(&own->ring);
 		if (object && sy__unlikely(!hand_back(cache, own, object))) {
 			free_slow_this_slot(cache, object);
 			return;
