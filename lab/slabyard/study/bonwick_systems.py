@@ -160,7 +160,7 @@ def judge(data: Data) -> Outcome:
         Sheet("Gain of slab over SVr4", "% of all instructions", [(line.title, Figure(line.gain, gain(of))) for line, of in there], "%"),
         Sheet("Gain of slab over the others", "% of all instructions", over),
         Sheet("The kernel's share", "% of all instructions", shares, "% of the time"),
-        Sheet("Instructions that the kernel executes less under slab than under SVr4", "%",
+        Sheet("Kernel instructions saved by slab over SVr4", "%",
               [(line.title, Figure(None, fewer(of, "instructions"))) for line, of in there]),
         Sheet("Misses that the kernel has less under slab than under SVr4", "%", misses, notes=[f"Caches: {cost.CACHE_MODEL}."]),
         Sheet("Instructions of one allocation or free", "instructions",
@@ -223,7 +223,8 @@ def judge_kenbus(data: Data) -> Outcome:
     ]  # fmt: skip
     stands_for = (
         "Six users' 48 scripts on one emulated CPU and 1 GiB, whose minute is 60 thousand million instructions, for kenbus on a 16 MB "
-        "SPARCstation 1 that was short of memory: the allocators' speed alone. By how much memory to spare speeds programs up is left open."
+        "SPARCstation 1 that was short of memory: the allocators' speed alone. How much faster programs get with more free memory was not "
+        "measured."
     )
     return Outcome([Sheet("Kenbus", "scripts a minute", rows)], claims, stands_for=stands_for)
 
