@@ -17,7 +17,7 @@ from ..replay import cost
 from ..results import records
 from . import pairs
 from .charts import bars
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import VALGRIND, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 SLAB, OLD = "bonwick", "svr4"
@@ -240,6 +240,9 @@ def _why_pipe(counts: dict[str, dict[str, Any]]) -> str:
 
 
 HEAD = Item(
-    "bonwick", "stream-head", "Stream head allocation and free costs", "section 2", measure_stream_head, judge_stream_head, cost.check
+    "bonwick", "stream-head", "Stream head allocation and free costs", "section 2", measure_stream_head, judge_stream_head, cost.check,
+    needs=(VALGRIND,),
+)  # fmt: skip
+KINDS = Item(
+    "bonwick", "caching", "Effect of object caching", "section 5.1, second table", measure_kinds, judge_kinds, cost.check, needs=(VALGRIND,)
 )
-KINDS = Item("bonwick", "caching", "Effect of object caching", "section 5.1, second table", measure_kinds, judge_kinds, cost.check)

@@ -19,7 +19,7 @@ from ..replay import cost
 from ..results import records
 from . import pairs
 from .charts import Line, lines
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import VALGRIND, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 # Section 5.1: name, allocator, words, microseconds.
@@ -263,4 +263,6 @@ def _picture(beside: dict[str, dict[str, float]]) -> Picture:
     return Picture("A pair beside others that stay in use", drawn)
 
 
-SPEED = Item("bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check)
+SPEED = Item(
+    "bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check, needs=(VALGRIND,)
+)

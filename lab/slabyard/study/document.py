@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..base.table import Cell, Table, document, show
 from .model import Done, Outcome
 from .papers import TITLES, stands_for
-from .tables import sheet_table
+from .tables import counts, made, sheet_table
 
 WIDTH = 116
 MOST_IN_ONE = 400  # letters of a reason
@@ -19,8 +19,10 @@ def text(done: Sequence[Done]) -> str:
     papers = {paper: [one for one in done if one.item.paper == paper] for paper in TITLES}
     parts = ["## All tables and figures"]
     for paper, of_paper in papers.items():
-        rows: list[list[Cell]] = [[one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict] for one in of_paper]
-        parts += [document([paper.capitalize(), "what", "verdict"], rows)] if of_paper else []
+        rows: list[list[Cell]] = [
+            [one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict, counts(one)] for one in of_paper
+        ]
+        parts += [document([paper.capitalize(), "what", "verdict", "claims that hold"], rows)] if of_paper else []
     for paper, of_paper in papers.items():
         if of_paper:
             parts += [f"## {paper.capitalize()}", wrapped(f"{TITLES[paper]}.")]
@@ -32,11 +34,10 @@ def _item(one: Done) -> Iterable[str]:
     outcome = one.outcome
     yield f'<a id="{one.item.ident}"></a>'
     yield f"### {one.item.heading}"
-    machine = one.record["machine"]
     where = f"`slabyard study {one.item.paper} {one.item.name}`"
-    yield wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
-    yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
+    yield wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {made(one.record)}.")
     yield _claims(outcome)
+    yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     if outcome.listing:
         yield "\n".join(f"    {line}" for line in outcome.listing)
     yield from (wrapped(note) for note in outcome.notes)
@@ -54,7 +55,7 @@ def _claims(outcome: Outcome) -> str:
     """A list, each claim with its reason below; a long reason as a list of its own."""
     lines = []
     for claim in outcome.claims:
-        lines.append(wrapped(f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.", "- ", "  "))
+        lines.append(wrapped(f"{_sentence(claim.verdict)}: {claim.text.rstrip('.')}.", "- ", "  "))
         reasons = claim.because.rstrip(".").split("; ") if len(claim.because) > MOST_IN_ONE else [claim.because.rstrip(".")]
         lines += [wrapped(f"{reason}.", "  - ", "    ") for reason in reasons if reason]
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from ..base.svg import element
 from ..base.table import show
 from . import charts, garcarz_runs
 from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import ARM64, BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 WORKLOADS = {"memory": "memory workload", "fileio": "file i/o workload"}
@@ -650,7 +650,8 @@ def _judge_events(data: Data) -> Outcome:
 
 
 def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], judge: Callable[[Data], Outcome], *systems: str) -> Item:
-    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems))
+    needs = (BUILDS, QEMU, *((ARM64,) if "arm64" in systems else ()))
+    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems), needs=needs)
 
 
 def _time_item(number: int, system: str, mode: str) -> Item:

@@ -31,7 +31,7 @@ from ..replay.workload import Options, Workload
 from . import charts, filling
 from .charts import Line
 from .filling import MARKS, PAGE, STARTS
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import BUILDS, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 CALLS = 20_000  # allocations of a run
@@ -592,6 +592,9 @@ ITEMS: list[Item] = [
         "kyritsis", "counting", "Why 80% for 72%, and why worse for large ones", "section Conclusions",
         _measure_counting, _judge_counting, filling.check, exact=True,
     ),
-    Item("kyritsis", "kernel", "The three experiments inside kernels", "section Results", _measure_kernel, _judge_kernel, _check_kernel),
+    Item(
+        "kyritsis", "kernel", "The three experiments inside kernels", "section Results", _measure_kernel, _judge_kernel, _check_kernel,
+        needs=(BUILDS,),
+    ),
     Item("kyritsis", "log", "The candidates of single searches", "part A, the log", _measure_log, _judge_log, filling.check, exact=True),
 ]  # fmt: skip

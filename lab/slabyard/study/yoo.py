@@ -26,7 +26,7 @@ from ..kernels.machine import Hardware, Plan
 from ..results import threads
 from . import charts
 from .charts import Line
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 # His text, in % of hackbench's time: allocation, freeing; all of the allocator; the slow path and waiting, in % of the allocator's calls.
@@ -347,7 +347,8 @@ ITEMS: list[Item] = [
         _measure_shares,
         _judge_shares,
         check,
+        needs=(BUILDS, QEMU),
     ),
-    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check),
+    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, needs=(BUILDS, QEMU)),
     Item("yoo", "threads", "The allocator's share among threads", "sections SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
 ]
