@@ -131,12 +131,6 @@ def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
 # ---- The record, the document, the workloads -------------------------------------------------------------------------------------
 
 
-def test_the_record_of_locks_is_what_this_build_counts() -> None:
-    record = read_record(RECORDS / "sheaves-locks.json", False)
-    assert record is not None
-    assert sheaves._counted("pairs", 16, False, False) == record["data"]["pairs 16"]
-
-
 def test_the_document_is_what_the_records_tell() -> None:
     done = study.recorded(papers.items(papers.OWN))
     text = (ROOT / "docs/sheaves.md").read_text()

@@ -41,7 +41,7 @@ ALLOCATORS = (SLAB, UNCOLOURED, "sunos4", "bsd44", OLD, "slab", "slub", "slob", 
 POWERS_OF_TWO = ("bsd44", OLD)
 DRAWN = (SLAB, UNCOLOURED, OLD, "slqb")
 
-USED = 48 / 512  # section 4.1: of the cache, by a power-of-two allocator
+USED = 9  # section 4.1: percent of the cache, by a power-of-two allocator: 48 of 512 bytes
 IMBALANCE_OLD, IMBALANCE_SLAB, MISSES_FEWER = 0.43, 0.17, 0.13  # section 4.2
 
 
@@ -149,7 +149,7 @@ def judge(data: Data) -> Outcome:
     found = data["allocators"]
     some, all_of_them = str(INODES), str(max(COUNTS))
     rows = [one for one in ALLOCATORS if one in found]
-    use = [(one, Figure(100 * USED if one in POWERS_OF_TWO else None, 100 * found[one]["used"][all_of_them])) for one in rows]
+    use = [(one, Figure(USED if one in POWERS_OF_TWO else None, 100 * found[one]["used"][all_of_them])) for one in rows]
     misses = [(one, Figure(None, 100 * found[one]["traffic"][some]["misses"])) for one in rows]
     buses = [(one, Figure(None, 100 * found[one]["traffic"][some]["imbalance"])) for one in rows]
     sheets = [

@@ -71,7 +71,7 @@ def measure_stream_head(work: Work) -> Data:
 def judge_stream_head(data: Data) -> Outcome:
     scale = sum(STREAM_HEAD["old"]) / pairs.total(data["old"])
     rows = [
-        (f"{which}: {WORDS[owner]}", Figure(paper, scale * data[which][owner]))
+        (f"{which}: {WORDS[owner]}", Figure(f"{paper:.1f}", scale * data[which][owner]))
         for which in ("old", "new") for owner, paper in zip(OWNERS, STREAM_HEAD[which], strict=True)
     ]  # fmt: skip
     for name, counts in data["others"].items():
@@ -186,7 +186,7 @@ def judge_kinds(data: Data) -> Outcome:
         for kind, times in data["times"].items()
     ]))  # fmt: skip
     for which, place in (("without", 0), ("with", 1)):
-        rows = [(kind, Figure(PAPERS[kind][place], pairs.total(counts[which]))) for kind, counts in data["counts"][SLAB].items()]
+        rows = [(kind, Figure(f"{PAPERS[kind][place]:.1f}", pairs.total(counts[which]))) for kind, counts in data["counts"][SLAB].items()]
         sheets.append(Sheet(f"Allocation and free {which} caching, instructions counted", "instructions", rows, "us"))
     best = sorted(ours, key=lambda kind: -ours[kind])
     told = ", ".join(f"{kind} {show(ours[kind])}" for kind in best)

@@ -32,7 +32,8 @@ from .work import Work
 RECORDING = Path(__file__).parent / "recordings" / "timesharing.parquet"
 HIS = {"bonwick": "slab", "sunos4": "SunOS 4.1.3", "bsd44": "4.4BSD", "svr4": "SVr4"}
 OTHERS = {name: f"slabyard's {name}" for name in ("yard", "slub", "slab", "slob", "slqb")}
-TITLES = {**HIS, **OTHERS}
+PRESETS = {name: f"slabyard's {name}" for name in ("slub:paper", "slab:paper", "slob:paper", "slqb:paper")}  # docs/papers.md
+TITLES = {**HIS, **OTHERS, **PRESETS}
 STEPS = {"before": "boot", "spike": "spike", "find": "find", "kenbus": "kenbus"}  # marks of the recording, and the columns of his table
 PAPER = {  # section 5.2, first table: percent wasted after each step; scripts per minute
     "bonwick": (11, 13, 14, 14, 233),
@@ -40,7 +41,8 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
     "bsd44": (20, 43, 43, 45, 205),
     "svr4": (23, 45, 45, 46, 199),
 }
-PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
+# Second table: MB of heap; percent wasted.
+PAPER_WEEK = {"bonwick": ("6.0", 9), "sunos4": ("6.7", 17), "svr4": ("8.5", 35), "bsd44": ("9.0", 38)}
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
 SHARE_OF_SPIKE = 0.5
 PAGE = 4096
@@ -179,7 +181,7 @@ def measure_fragmentation(work: Work) -> Data:
     recording = variants.read(RECORDING)
     found = {}
     for title, condition in CONDITIONS.items():
-        names = [*HIS, *OTHERS] if title == HIS_MACHINE else [*HIS]
+        names = [*HIS, *OTHERS, *PRESETS] if title == HIS_MACHINE else [*HIS]
         step = QUICK_STEP if work.quick else 1
         found[title] = work.once(title, lambda: under(condition, recording, names, step))  # noqa: B023
     return {"conditions": found, "intervals": work.once("working sets", lambda: _intervals(_slow(recording)))}

@@ -51,6 +51,7 @@ LINES = (
 )
 QUICK = ("database",)
 FEWER_MISSES = {"TPC-B": (5, 2), "parallel make": (5, 4)}  # notes 2 and 3: percent fewer primary, secondary misses
+SWITCHES = 0.25  # of the context switches: where they differ by more, allocators ran in different schedules
 KERNEL_SHARE = {OLD: 25, NEW: 20}  # note 4: percent of the time in the kernel, terminal server
 
 
@@ -182,11 +183,10 @@ def _claims(there: Sequence[tuple[Line, Boots]]) -> list[Claim]:
         shares = f"{allocator_share(of[OLD]):.0f}% under SVr4, {allocator_share(of[NEW]):.0f}% under slab"
         told = f"{gain(of):+.1f}%; the kernel executes {less:.1f}% fewer instructions, of which the allocator's are {shares}"
         told += "; {:,} and {:,} context switches".format(*(of[name]["context_switches"] for name in (OLD, NEW)))
-        claims.append(Claim(f"Slab gains over SVr4 in {line.paper} ({line.gain:g}%)", gain(of) > 0, told))
-    near = all(gain(of) >= line.gain / 2 for line, of in there)
-    gains = [gain(of) for _, of in there]
-    told = f"by {min(gains):.1f} to {max(gains):.1f}%: an allocator that cost nothing would gain no more than its share"
-    claims.append(Claim("These gains are 3 to 17% (here: half of each at least)", near, told))
+        turns = abs(of[NEW]["context_switches"] - of[OLD]["context_switches"]) > SWITCHES * of[OLD]["context_switches"]
+        told += ", which another build of either changes: one build of each does not tell" if turns else ""
+        claims.append(Claim(f"Slab gains over SVr4 in {line.paper}", None if turns else gain(of) > 0, told))
+        claims.append(_of_that_size(line, of, turns))
     for line, of in there:
         if line.workload == "typing":
             old, new = kernel_share(of[OLD]), kernel_share(of[NEW])
@@ -195,9 +195,17 @@ def _claims(there: Sequence[tuple[Line, Boots]]) -> list[Claim]:
         if line.paper in FEWER_MISSES:
             primary, secondary = FEWER_MISSES[line.paper]
             l1, ll = fewer(of, "l1_misses"), fewer(of, "ll_misses")
-            text = f"{line.paper} has {primary}% fewer primary and {secondary}% fewer secondary misses"
-            claims.append(Claim(text, l1 > 0 and ll > 0, f"{l1:+.1f}% and {ll:+.1f}% fewer, of the kernel's own accesses"))
+            text = f"{line.paper} has {primary}% fewer primary and {secondary}% fewer secondary misses (here: half of each at least)"
+            near = l1 >= primary / 2 and ll >= secondary / 2
+            claims.append(Claim(text, near, f"{l1:+.1f}% and {ll:+.1f}% fewer, of the kernel's own accesses"))
     return claims
+
+
+def _of_that_size(line: Line, of: Boots, turns: bool) -> Claim:
+    free = 100 * whole(of[OLD]) / (whole(of[OLD]) - allocator_share(of[OLD]) * of[OLD]["kernel"]["instructions"] / 100) - 100
+    told = f"{gain(of):+.1f}%; even a free allocator could gain no more than its own share: {free:.1f}%"
+    text = f"The gain in {line.paper} is {line.gain:g}% (here: half of that at least)"
+    return Claim(text, None if turns else gain(of) >= line.gain / 2, told)
 
 
 _STANDS_FOR = (
@@ -218,7 +226,7 @@ def judge_kenbus(data: Data) -> Outcome:
     claims = [
         Claim("Slab runs most scripts a minute", margin > 0, f"{margin:+.1f}% over the next"),
         Claim("It runs 11% more than the next (here: at least 5%)", margin >= 5, f"{margin:+.1f}%; {bound}"),
-        Claim("SunOS 4.1.3 runs more than 4.4BSD, as it holds less memory", rate["sunos4"] > rate["bsd44"],
+        Claim("SunOS 4.1.3 runs more than 4.4BSD, as it holds less memory", None,
               f"{rate['sunos4']:,.0f} and {rate['bsd44']:,.0f} with memory to spare, where holding less gains nothing"),
     ]  # fmt: skip
     stands_for = (
