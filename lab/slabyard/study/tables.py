@@ -57,9 +57,9 @@ def sheet_table(title: str, sheet: Sheet) -> Table:
     if all(one.paper is None for _, one in sheet.rows):
         if across := _across(sheet):
             return Table(_with_unit(title, sheet.unit), across[0], across[1:], list(sheet.notes))
-        return Table(title, ["", ours], [[name, _ours(one)] for name, one in sheet.rows], list(sheet.notes))
+        return Table(title, ["", ours], [[name, shown(one)] for name, one in sheet.rows], list(sheet.notes))
     last = ["ours / paper"] if sheet.ratios else []
-    rows = [[name, _paper(one), _ours(one), *([one.ratio] if sheet.ratios else [])] for name, one in sheet.rows]
+    rows = [[name, _paper(one), shown(one), *([one.ratio] if sheet.ratios else [])] for name, one in sheet.rows]
     return Table(title, ["", paper, ours, *last], rows, list(sheet.notes))
 
 
@@ -79,11 +79,11 @@ def _across(sheet: Sheet) -> list[list[Any]]:
         figures = dict(zip(names, (one for _, one in sheet.rows), strict=True))
         whole = len(figures) == len(sheet.rows) == len(down) * len(along)
         if whole and all((*down, *along)) and len(down) > 1 and 1 < len(along) <= MOST_COLUMNS:
-            return [["", *along], *([name, *(_ours(figures[name, column]) for column in along)] for name in down)]
+            return [["", *along], *([name, *(shown(figures[name, column]) for column in along)] for name in down)]
     return []
 
 
-def _ours(one: Measured) -> Cell:
+def shown(one: Measured) -> Cell:
     """With best and worst, where there are several repetitions that differ."""
     if one.ours is None or one.least is None or one.greatest is None or show(one.least) == show(one.greatest):
         return one.ours
