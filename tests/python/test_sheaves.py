@@ -14,8 +14,6 @@ from slabyard.base.terminal import Progress
 from slabyard.command.recording import sufficing
 from slabyard.replay.workload import Options, Workload
 from slabyard.study import document, papers, sheaves, sheaves_pairs, study
-from slabyard.study.model import RECORDS
-from slabyard.study.work import read_record
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]

@@ -184,7 +184,18 @@ def measure_fragmentation(work: Work) -> Data:
         names = [*HIS, *OTHERS, *PRESETS] if title == HIS_MACHINE else [*HIS]
         step = QUICK_STEP if work.quick else 1
         found[title] = work.once(title, lambda: under(condition, recording, names, step))  # noqa: B023
-    return {"conditions": found, "intervals": work.once("working sets", lambda: _intervals(_slow(recording)))}
+    least = found[LEAST]["bonwick"]["memory"] // PAGE
+    margins = work.once("a little more memory", lambda: _margins(_slow(recording), least))
+    return {"conditions": found, "margins": margins, "intervals": work.once("working sets", lambda: _intervals(_slow(recording)))}
+
+
+MARGINS = (1, 2, 4, 8, 16, 32, 64)  # pages
+
+
+def _margins(recording: Recording, least: int) -> dict[str, dict[str, Any]]:
+    """Slab in a little more than the smallest memory: whether it is asked for memory once more behind a peak, decides its waste there."""
+    found = {str(more): _within(recording, "bonwick", least + more) for more in MARGINS}
+    return {more: figures for more, figures in found.items() if figures}
 
 
 INTERVALS = (0, 15, 86_400)  # seconds: no working set, his, and one of the whole run
@@ -226,6 +237,10 @@ def judge_fragmentation(data: Data) -> Outcome:
         Sheet("Waste after each step", "%", rows, notes=[shortage, f"Steps are cumulative. {_sizes(conditions[HIS_MACHINE])}"]),
         Sheet("The same under other conditions", "%", by_condition, notes=told),
         Sheet("The smallest memory that fits", "MiB", least, notes=["Found by halving, page by page; the rest is somebody else's."]),
+        Sheet("Slab in a little more than that", "% wasted", [
+            (f"{more} pages more, {STEPS[mark]}", Figure(None, waste(of["marks"][mark])))
+            for more, of in data["margins"].items() for mark in ("spike", "kenbus")
+        ], notes=["Heaps are asked when memory runs out, and keep what is free from then on: the last asking decides."]),
         Sheet("Working sets of slab", "pages taken for 1,000 allocations", [
             (f"{int(seconds):,} s", Figure(None, _taken(of))) for seconds, of in data["intervals"].items()
         ]),
