@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable
@@ -24,7 +25,11 @@ QUIET = Progress(0, quiet=True)
 
 def judge(data: Data) -> Outcome:
     rows = [("first", repeated(2.0, data["first"])), ("ours alone", Figure(None, 7.0)), ("not to be had", Figure(3.0, None))]
-    claims = [Claim("the first is 2", data["first"] == [2.0, 2.0]), Claim("it is positive", min(data["first"]) > 0, "measured: <1>")]
+    measured = f"measured: {data['first'][0]:g} and {data['first'][-1]:g}"
+    claims = [
+        Claim("the first is 2", data["first"] == [2.0, 2.0], measured),
+        Claim("it is positive", min(data["first"]) > 0, "measured: <1>"),
+    ]
     return Outcome([Sheet("A table", "s", rows, "µs")], claims, [Picture("A picture", "<svg><rect/></svg>")], stands_for="a <machine>")
 
 
@@ -259,7 +264,27 @@ def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
         assert tables.tables([done]) and str(escape(done.item.title)) in tables.page([done])
 
 
-def test_the_document_is_what_the_records_tell() -> None:
-    text = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+@pytest.fixture
+def reproduction(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """docs/reproduction.py."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    return importlib.import_module("reproduction")
+
+
+def test_the_document_is_what_the_records_tell(reproduction: Any) -> None:
+    text = reproduction.FILE.read_text()
     body = document.text(study.recorded(papers.items()))
     assert f"<!-- study begins -->\n\n{body}\n\n<!-- study ends -->" in text, "make docs writes it again"
+    assert reproduction.written(text) == text, "make docs writes it again"
+
+
+def test_what_did_not_hold_is_what_the_items_tell(reproduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run([item("one", lambda _: {"first": [1.0, 3.0]})], None)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "the first is")])
+    assert reproduction.not_held(done) == "- **Bonwick: the first is 2.** Measured: 1 and 3 ([one](#bonwick-one))."
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "it is positive")])
+    with pytest.raises(UserError, match="it is positive: holds"):
+        reproduction.not_held(done)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "nowhere")])
+    with pytest.raises(UserError, match="no claim with the words 'nowhere'"):
+        reproduction.not_held(done)
