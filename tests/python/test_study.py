@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from slabyard.base import table
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
+from slabyard.command import study_verb
 from slabyard.study import document, papers, study, tables
 from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
@@ -250,6 +252,31 @@ def test_wrong_words(words: list[str], says: str) -> None:
 def test_the_list() -> None:
     listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
     assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items(papers.TITLES)]
+    needs = {(one["paper"], one["item"]): one["needs"] for one in listed}
+    assert needs["bonwick", "speed"] == ["valgrind"] and needs["garcarz", "figure1"] == ["kernels", "QEMU", "arm64"]
+    assert needs["garcarz", "figure4"] == ["kernels", "QEMU"] and needs["bonwick", "cache"] == []
+    shown = slabyard("study", "--list").stdout
+    assert "took" in shown and "valgrind" in shown and max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_list_tells_how_long_the_full_run_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = item("one", lambda _: {"first": [2.0, 2.0]})
+    monkeypatch.setattr(study, "RECORDS", tmp_path)
+    assert study.seconds(one) is None
+    run([one], tmp_path)
+    assert study.seconds(one) == 0
+    record = json.loads((tmp_path / one.record).read_text())
+    (tmp_path / one.record).write_text(json.dumps({**record, "seconds": 5400}))
+    assert study.seconds(one) == 5400 and [study_verb._minutes(found) for found in (None, 60, 5400, 9000)] == [
+        None, table.Figure(60, "60 s"), table.Figure(5400, "90 min"), table.Figure(9000, "2.5 h"),
+    ]  # fmt: skip
+
+
+def test_ctrl_c_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    for kept in (True, False):
+        with pytest.raises(KeyboardInterrupt), study_verb._going_on(kept):
+            raise KeyboardInterrupt
+        assert ("run the same command to go on" in capsys.readouterr().err) == kept
 
 
 # ---- The records of the full run ---------------------------------------------------------------------------------

@@ -442,7 +442,10 @@ def table_1(data: Data) -> Outcome:
             runs.timed(max(close.values()) <= theirs),
             f"least to greatest mean, of the mean: {', '.join(f'{100 * value:.1f}% on {cpus}' for cpus, value in close.items())}",
         ),
-        Claim("No fragmentation event occurs", events == 0, f"{f'{events:g} in all boots' if events else 'none, in any boot'}; theirs had none either; {_hardly(runs)}"),
+        Claim(
+            "No fragmentation event occurs", events == 0,
+            f"{show(events) if events else 'none'}, in {'all boots' if events else 'any boot'}; theirs had none either; {_hardly(runs)}",
+        ),
     ]  # fmt: skip
     sheets = [
         _by_cpus(runs, "Run stage of the memory mode", figure, "s", TABLE_1, paper_unit="s of 100 GB"),
