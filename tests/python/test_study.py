@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from slabyard.base import table
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
+from slabyard.command import study_verb
 from slabyard.study import document, papers, study, tables
 from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
@@ -24,7 +27,11 @@ QUIET = Progress(0, quiet=True)
 
 def judge(data: Data) -> Outcome:
     rows = [("first", repeated(2.0, data["first"])), ("ours alone", Figure(None, 7.0)), ("not to be had", Figure(3.0, None))]
-    claims = [Claim("the first is 2", data["first"] == [2.0, 2.0]), Claim("it is positive", min(data["first"]) > 0, "measured: <1>")]
+    measured = f"measured: {data['first'][0]:g} and {data['first'][-1]:g}"
+    claims = [
+        Claim("the first is 2", data["first"] == [2.0, 2.0], measured),
+        Claim("it is positive", min(data["first"]) > 0, "measured: <1>"),
+    ]
     return Outcome([Sheet("A table", "s", rows, "µs")], claims, [Picture("A picture", "<svg><rect/></svg>")], stands_for="a <machine>")
 
 
@@ -245,6 +252,31 @@ def test_wrong_words(words: list[str], says: str) -> None:
 def test_the_list() -> None:
     listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
     assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items(papers.TITLES)]
+    needs = {(one["paper"], one["item"]): one["needs"] for one in listed}
+    assert needs["bonwick", "speed"] == ["valgrind"] and needs["garcarz", "figure1"] == ["kernels", "QEMU", "arm64"]
+    assert needs["garcarz", "figure4"] == ["kernels", "QEMU"] and needs["bonwick", "cache"] == []
+    shown = slabyard("study", "--list").stdout
+    assert "took" in shown and "valgrind" in shown and max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_list_tells_how_long_the_full_run_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = item("one", lambda _: {"first": [2.0, 2.0]})
+    monkeypatch.setattr(study, "RECORDS", tmp_path)
+    assert study.seconds(one) is None
+    run([one], tmp_path)
+    assert study.seconds(one) == 0
+    record = json.loads((tmp_path / one.record).read_text())
+    (tmp_path / one.record).write_text(json.dumps({**record, "seconds": 5400}))
+    assert study.seconds(one) == 5400 and [study_verb._minutes(found) for found in (None, 60, 5400, 9000)] == [
+        None, table.Figure(60, "60 s"), table.Figure(5400, "90 min"), table.Figure(9000, "2.5 h"),
+    ]  # fmt: skip
+
+
+def test_ctrl_c_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    for kept in (True, False):
+        with pytest.raises(KeyboardInterrupt), study_verb._going_on(kept):
+            raise KeyboardInterrupt
+        assert ("run the same command to go on" in capsys.readouterr().err) == kept
 
 
 # ---- The records of the full run ---------------------------------------------------------------------------------
@@ -259,7 +291,27 @@ def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
         assert tables.tables([done]) and str(escape(done.item.title)) in tables.page([done])
 
 
-def test_the_document_is_what_the_records_tell() -> None:
-    text = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+@pytest.fixture
+def reproduction(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """docs/reproduction.py."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    return importlib.import_module("reproduction")
+
+
+def test_the_document_is_what_the_records_tell(reproduction: Any) -> None:
+    text = reproduction.FILE.read_text()
     body = document.text(study.recorded(papers.items()))
     assert f"<!-- study begins -->\n\n{body}\n\n<!-- study ends -->" in text, "make docs writes it again"
+    assert reproduction.written(text) == text, "make docs writes it again"
+
+
+def test_what_did_not_hold_is_what_the_items_tell(reproduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run([item("one", lambda _: {"first": [1.0, 3.0]})], None)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "the first is")])
+    assert reproduction.not_held(done) == "- **Bonwick: the first is 2.** Measured: 1 and 3 ([one](#bonwick-one))."
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "it is positive")])
+    with pytest.raises(UserError, match="it is positive: holds"):
+        reproduction.not_held(done)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "nowhere")])
+    with pytest.raises(UserError, match="no claim with the words 'nowhere'"):
+        reproduction.not_held(done)
