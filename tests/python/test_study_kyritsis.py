@@ -113,6 +113,8 @@ def test_when_best_fit_is_worse() -> None:
     told = kyritsis._turning({"next": curve(10, 10, 10, 10, 10), "best": curve(5, 9, 11, 14, 10)})
     assert told == "it is ahead until call 30,000, and behind by 4.0 points at call 35,000"
     assert kyritsis._turning({"next": curve(10, 10), "best": curve(5, 10.5)}) == "it is never behind by a point"
+    told = kyritsis._turning({"next": curve(10, 10), "best": curve(5, 12)})
+    assert told == "it is ahead until call 25,000, where it is behind by 2.0 points"
 
 
 def test_state_and_counting() -> None:

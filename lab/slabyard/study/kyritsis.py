@@ -199,13 +199,15 @@ def _claims(name: str, data: Data) -> list[Claim]:
         fit: f"before, filled, freed: {_way(way[fit])} of our pages; {_way(counted[fit])} as they count, from their counters"
         for fit in THEIRS
     }  # fmt: skip
-    began, filled = (first["fits"]["next"][mark][0] for mark in MARKS[:2])
-    moves = (filled - began + first["large"]) * PAGE
+    began, most = (first["fits"]["next"][mark][0] for mark in MARKS[:2])
+    moves = (most - began + first["large"]) * PAGE
     of_ours, of_theirs = (100 * moves / whole for whole in (began * PAGE, THEIRS["next"][0]))
     share = f"the calls take {moves / 1e6:.1f} MB at most, {of_ours:.0f}% of our pages and {of_theirs:.1f}% of theirs"
-    steady = Claim("under first fit the ratio stays at about 80%", _swing(first, "next") < SAME, f"{goes['next']}; {share}")
+    text = "under first fit the ratio stays at about 80% (here: of our pages it moves by less than a point)"
+    steady = Claim(text, _swing(first, "next") < SAME, f"{goes['next']}; {share}")
     lower = [way["best"][at] - way["next"][at] for at in (1, 2)]
-    less = f"best less next: {lower[0]:+.1f} points when all are allocated, {lower[1]:+.1f} when all are freed; best fit during the frees: "
+    filled, freed = (f"{round(points, 1) + 0.0:+.1f} points" for points in lower)  # no -0.0
+    less = f"best less next: {filled} when all are allocated, {freed} when all are freed; best fit during the frees: "
     less += ", ".join(f"from {_STATES[start]} {_turning(data[start][0]['curves'])}" for start in STARTS)
     if name == "small":
         return [
@@ -260,6 +262,8 @@ def _turning(curves: Mapping[str, Sequence[Sequence[int]]]) -> str:
     if most < SAME:
         return "it is never behind by a point"
     since = next(call for call, gap in gaps if gap > 0)
+    if since == calls:
+        return f"it is ahead until call {since:,}, where it is behind by {most:.1f} points"
     return f"it is ahead until call {since:,}, and behind by {most:.1f} points at call {calls:,}"
 
 
