@@ -52,7 +52,8 @@ QUICK_STEP = 16  # pages to which the smallest memory is found by a quick run; b
 
 @dataclass(frozen=True)
 class Condition:
-    """What is replayed, and how. `short`: the heap is asked for memory every second of the trace's time. `specs`: not by name alone."""
+    """What is replayed, and how. `told`: that in words. `short`: the heap is asked for memory every second of the trace's time. `specs`:
+    not by name alone."""
 
     title: str
     told: str
@@ -397,9 +398,9 @@ def judge_week(data: Data) -> Outcome:
         for day in range(1, data["days"] + 1)
     ]
     sheets = [
-        Sheet("Fragmentation", "%", [(TITLES[name], Figure(paper[name][1], ours[name])) for name in ours]),
+        Sheet("Fragmentation", "%", [(TITLES[name], Figure(paper[name][1], ours[name])) for name in ours], notes=[_TOLD_OF_WEEK[0]]),
         Sheet("Kernel heap", "MB", heap),
-        Sheet("Fragmentation under other conditions", "%", others),
+        Sheet("Fragmentation under other conditions", "%", others, notes=_TOLD_OF_WEEK[1:]),
         Sheet("Fragmentation day by day", "%", daily),
     ]
     claims = [_week_claim(text, rule, wasted) for text, rule in _WEEK_RULES]
@@ -411,6 +412,13 @@ def judge_week(data: Data) -> Outcome:
     return Outcome(sheets, claims, stands_for=stands_for)
 
 
+_TOLD_OF_WEEK = (
+    "To imitate shortage, every heap is asked for memory once a second.",
+    "memory to spare: nobody is asked.",
+    f"{NOTHING_BACK}: SunOS 4.1.3 keeps its chunks (sunos4:keep=on).",
+    "bursts: on every third day many users' scripts, and a spike as high as his.",
+    "lifetimes that vary: of what a piece leaves, half goes at each piece that comes, drawn anew.",
+)
 _WEEK_RULES: Sequence[tuple[str, Callable[[Mapping[str, float]], bool]]] = (
     ("The order is slab, SunOS 4.1.3, SVr4, 4.4BSD", lambda of: of["bonwick"] < of["sunos4"] < of["svr4"] < of["bsd44"]),
     ("Slab generates about half the fragmentation of SunOS 4.1.3 (9 of 17%; here: 0.4 to 0.6)",

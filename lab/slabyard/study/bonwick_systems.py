@@ -177,16 +177,21 @@ def judge(data: Data) -> Outcome:
 
 
 def _claims(there: Sequence[tuple[Line, Boots]]) -> list[Claim]:
-    claims = []
-    for line, of in there:
-        less = fewer(of, "instructions")
-        shares = f"{allocator_share(of[OLD]):.0f}% under SVr4, {allocator_share(of[NEW]):.0f}% under slab"
-        told = f"{gain(of):+.1f}%; the kernel executes {less:.1f}% fewer instructions, of which the allocator's are {shares}"
-        told += "; {:,} and {:,} context switches".format(*(of[name]["context_switches"] for name in (OLD, NEW)))
-        turns = abs(of[NEW]["context_switches"] - of[OLD]["context_switches"]) > SWITCHES * of[OLD]["context_switches"]
-        told += ", which another build of either changes: one build of each does not tell" if turns else ""
-        claims.append(Claim(f"Slab gains over SVr4 in {line.paper}", None if turns else gain(of) > 0, told))
-        claims.append(_of_that_size(line, of, turns))
+    turned = [(line, of) for line, of in there if _another_schedule(of)]
+    same = [(line, of) for line, of in there if not _another_schedule(of)]
+    claims = [
+        Claim(
+            f"Slab gains over SVr4 in {line.paper}",
+            None,
+            f"{_gained(of)}; context switches change with another build of either, so one build of each does not tell",
+        )
+        for line, of in turned
+    ]
+    if same:
+        names = ", ".join(line.paper for line, _ in same)
+        told = "; ".join(f"{line.paper}: {_gained(of)}" for line, of in same)
+        claims.append(Claim(f"Slab gains over SVr4 in {names}", all(gain(of) > 0 for _, of in same), told))
+    claims += [_of_that_size(line, of) for line, of in there]
     for line, of in there:
         if line.workload == "typing":
             old, new = kernel_share(of[OLD]), kernel_share(of[NEW])
@@ -201,11 +206,25 @@ def _claims(there: Sequence[tuple[Line, Boots]]) -> list[Claim]:
     return claims
 
 
-def _of_that_size(line: Line, of: Boots, turns: bool) -> Claim:
+def _another_schedule(of: Boots) -> bool:
+    """Whether the two kernels' tasks were scheduled otherwise, so that more than the allocator differs."""
+    old, new = (of[name]["context_switches"] for name in (OLD, NEW))
+    return bool(abs(new - old) > SWITCHES * old)
+
+
+def _gained(of: Boots) -> str:
+    switches = "{:,} and {:,}".format(*(of[name]["context_switches"] for name in (OLD, NEW)))
+    return (
+        f"{gain(of):+.1f}%, with {fewer(of, 'instructions'):.1f}% fewer instructions of the kernel, of which the allocator's are "
+        f"{allocator_share(of[OLD]):.0f}% under SVr4, {allocator_share(of[NEW]):.0f}% under slab ({switches} context switches)"
+    )
+
+
+def _of_that_size(line: Line, of: Boots) -> Claim:
     free = 100 * whole(of[OLD]) / (whole(of[OLD]) - allocator_share(of[OLD]) * of[OLD]["kernel"]["instructions"] / 100) - 100
     told = f"{gain(of):+.1f}%; even a free allocator could gain no more than its own share: {free:.1f}%"
     text = f"The gain in {line.paper} is {line.gain:g}% (here: half of that at least)"
-    return Claim(text, None if turns else gain(of) >= line.gain / 2, told)
+    return Claim(text, None if _another_schedule(of) else gain(of) >= line.gain / 2, told)
 
 
 _STANDS_FOR = (
