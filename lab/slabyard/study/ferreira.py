@@ -305,7 +305,7 @@ def _on(found: Mapping[int, bool | None]) -> str:
     names = {True: "so", False: "not so", None: "windows overlap"}
     groups = {said: [cpus for cpus, so in found.items() if so is which] for which, said in names.items()}
     if len(set(found.values())) == 1:
-        return {True: "on all of them", False: f"on none of the {len(found)}", None: "windows overlap on all"}[next(iter(found.values()))]
+        return {True: "on all numbers of CPUs", False: "on no number of CPUs", None: "windows overlap on all"}[next(iter(found.values()))]
     return "; ".join(f"{said} on {_numbers(cpus)} {'CPU' if cpus == [1] else 'CPUs'}" for said, cpus in groups.items() if cpus)
 
 
