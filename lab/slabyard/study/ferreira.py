@@ -147,9 +147,14 @@ def _by_cpus(runs: Runs, title: str, figure: str, unit: str, paper: Mapping[str,
     for name in ALLOCATORS:
         of_paper = (paper or {}).get(name)
         for cpus in runs.cpus if of_paper is None else CORES:
-            theirs = None if of_paper is None else of_paper[cpus - 1]
+            theirs = None if of_paper is None else _printed(of_paper[cpus - 1])
             rows.append((f"{name}, {_cpus(cpus)}", repeated(theirs, runs.samples(name, cpus, figure) if cpus in runs.cpus else ())))
     return Sheet(title, unit, rows, **more)
+
+
+def _printed(value: float) -> float | str:
+    """As tables 1 and 2 print it: `70.0`, `138`."""
+    return value if isinstance(value, int) else f"{value:.1f}"
 
 
 def _means(runs: Runs, title: str, figure: str, unit: str, paper: Mapping[str, float | str], **more: Any) -> Sheet:
@@ -239,7 +244,10 @@ def figure_7(data: Data) -> Outcome:
         ),
     ]  # fmt: skip
     sheets = [
-        _means(runs, "Run stage of fileio, mean over the numbers of CPUs", figure, "s", FIGURE_7, paper_unit="s, of 100 times the writes"),
+        _means(
+            runs, "Run stage of fileio, mean over the numbers of CPUs", figure, "s", FIGURE_7,
+            paper_unit="s, of 100 times the writes", ratios=False,
+        ),
         _by_cpus(runs, "Run stage of fileio (figure 7 has no figures in print)", figure, "s"),
         Sheet("Run stage on one CPU by a clock of counted instructions", "ms", [
             (name, Figure(None, runs.counted(name, "fileio", 1)["seconds"] * 1e3)) for name in ALLOCATORS
@@ -297,7 +305,7 @@ def _on(found: Mapping[int, bool | None]) -> str:
     names = {True: "so", False: "not so", None: "windows overlap"}
     groups = {said: [cpus for cpus, so in found.items() if so is which] for which, said in names.items()}
     if len(set(found.values())) == 1:
-        return {True: "on all of them", False: f"on none of the {len(found)}", None: "windows overlap on all"}[next(iter(found.values()))]
+        return {True: "on all numbers of CPUs", False: "on no number of CPUs", None: "windows overlap on all"}[next(iter(found.values()))]
     return "; ".join(f"{said} on {_numbers(cpus)} {'CPU' if cpus == [1] else 'CPUs'}" for said, cpus in groups.items() if cpus)
 
 
@@ -448,7 +456,7 @@ def table_1(data: Data) -> Outcome:
         ),
     ]  # fmt: skip
     sheets = [
-        _by_cpus(runs, "Run stage of the memory mode", figure, "s", TABLE_1, paper_unit="s of 100 GB"),
+        _by_cpus(runs, "Run stage of the memory mode", figure, "s", TABLE_1, paper_unit="s of 100 GB", ratios=False),
         Sheet("The same on one CPU by a clock of counted instructions", "ms", [
             (name, Figure(None, runs.counted(name, "memory", 1)["seconds"] * 1e3)) for name in ALLOCATORS
         ]),

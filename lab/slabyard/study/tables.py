@@ -146,6 +146,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
             "place": one.item.place,
             "paper": one.item.paper,
             "verdict": (outcome := one.outcome).verdict,
+            "counts": counts(one),
             "sheets": [sheet_table(sheet.title, sheet) for sheet in outcome.sheets],
             "claims": outcome.claims,
             "pictures": [
