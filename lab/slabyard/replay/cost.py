@@ -74,7 +74,8 @@ def check() -> None:
         packages = {"valgrind": "valgrind", "addr2line": "binutils"}
         needed = " ".join(packages[tool] for tool in missing)
         raise UserError(
-            f"counting instructions needs {' and '.join(missing)}, which is not there; install it (Debian: apt install {needed})", MISSING
+            f"counting instructions needs {' and '.join(missing)}, which is not there; install it (Debian: apt install {needed})",
+            MISSING,
         )
 
 

@@ -19,10 +19,8 @@ def text(done: Sequence[Done]) -> str:
     papers = {paper: [one for one in done if one.item.paper == paper] for paper in TITLES}
     parts = ["## All tables and figures"]
     for paper, of_paper in papers.items():
-        rows: list[list[Cell]] = [
-            [one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict, counts(one)] for one in of_paper
-        ]
-        parts += [document([paper.capitalize(), "what", "verdict", "claims that hold"], rows)] if of_paper else []
+        rows: list[list[Cell]] = [[one.item.place, f"[{one.item.title}](#{one.item.ident})", one.outcome.verdict] for one in of_paper]
+        parts += [document([paper.capitalize(), "what", "verdict"], rows)] if of_paper else []
     for paper, of_paper in papers.items():
         if of_paper:
             parts += [f"## {paper.capitalize()}", wrapped(f"{TITLES[paper]}.")]
@@ -35,7 +33,7 @@ def _item(one: Done) -> Iterable[str]:
     yield f'<a id="{one.item.ident}"></a>'
     yield f"### {one.item.heading}"
     where = f"`slabyard study {one.item.paper} {one.item.name}`"
-    yield wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {made(one.record)}.")
+    yield wrapped(f"**{_sentence(outcome.verdict)}** ({counts(one)}). {where}, on {made(one.record)}.")
     yield _claims(outcome)
     yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     if outcome.listing:

@@ -671,7 +671,7 @@ def _fragments_item(number: int, system: str, mode: str, zones: Sequence[str]) -
     name = f"figure{number}"
     judge = partial(_judge_fragments, system, mode, zones, _FRAGMENTS[name])
     letters = f"{number}a, {number}b" if len(zones) == 1 else f"{number}a to {number}d"
-    title = f"Free fragments before and after, {WORKLOADS[mode]}, {system}"
+    title = f"Fragments before and after, {WORKLOADS[mode]}, {system}"
     return _item(name, title, f"figures {letters}", partial(_measure_fragments, system, mode), judge, system)
 
 
