@@ -33,7 +33,7 @@ def _item(one: Done) -> Iterable[str]:
     yield f'<a id="{one.item.ident}"></a>'
     yield f"### {one.item.heading}"
     where = f"`slabyard study {one.item.paper} {one.item.name}`"
-    yield wrapped(f"**{_sentence(outcome.verdict)}** ({counts(one)}). {where}, on {made(one.record)}.")
+    yield wrapped(f"**{_sentence(outcome.verdict)}.** Claims that hold: {counts(one)}. {where}, on {made(one.record)}.")
     yield _claims(outcome)
     yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     if outcome.listing:
