@@ -25,6 +25,7 @@ NEW, OLD = "bonwick", "svr4"
 OTHERS = ("yard", "slub")
 GUEST = machine.Hardware(1 << 30, 1, 1, "tcg")
 KENBUS = "kenbus"
+KERNELS = (("x86_64", "slabyard", False),)
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,7 @@ def judge_kenbus(data: Data) -> Outcome:
 
 
 KENBUS_RATE = Item(
-    "bonwick", KENBUS, "Kenbus: scripts per minute", "section 5.2, first table, last column", measure_kenbus, judge_kenbus, check
-)
-SYSTEMS = Item("bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check)
+    "bonwick", KENBUS, "Kenbus: scripts per minute", "section 5.2, first table, last column", measure_kenbus, judge_kenbus, check,
+    kernels=KERNELS,
+)  # fmt: skip
+SYSTEMS = Item("bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check, kernels=KERNELS)

@@ -547,7 +547,7 @@ def _parts(runs: Runs, cpus: int) -> Sheet:
 
 
 ITEMS = [
-    Item("ferreira", name, title, place, ferreira_runs.boots, judge, ferreira_runs.check, kept_as="boots")
+    Item("ferreira", name, title, place, ferreira_runs.boots, judge, ferreira_runs.check, kept_as="boots", kernels=ferreira_runs.KERNELS)
     for name, title, place, judge in (
         ("fig7", "Run time of sysbench fileio", "section 4.1, figure 7", figure_7),
         ("fig8", "Kernel memory after fileio", "section 4.1, figure 8", figure_8),

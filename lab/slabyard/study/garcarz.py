@@ -650,7 +650,8 @@ def _judge_events(data: Data) -> Outcome:
 
 
 def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], judge: Callable[[Data], Outcome], *systems: str) -> Item:
-    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems))
+    kernels = [(garcarz_runs.SYSTEMS[system], kind, False) for system in systems for kind in garcarz_runs.KINDS]
+    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems), kernels=kernels)
 
 
 def _time_item(number: int, system: str, mode: str) -> Item:

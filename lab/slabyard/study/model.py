@@ -24,6 +24,7 @@ from ..base.table import Table
 from .work import Work
 
 Data = dict[str, Any]
+Kernel = tuple[str, str, bool]  # architecture, kind (kernels/kinds.py), whether it is outlined
 
 HOLDS, IN_PART, NOT = "holds", "holds in part", "does not hold"
 
@@ -105,7 +106,7 @@ class Item:
 
     `place`: where it stands in the paper. `check`: raises UserError where a tool is missing, before anything is run. `exact`: the data
     is the same on every machine, so a test may hold it against the record. `kept_as`: of items that judge the same data, the name
-    under which it is kept once.
+    under which it is kept once. `kernels`: those that a quick run boots; all of a study's are built before its first item.
     """
 
     paper: str
@@ -117,6 +118,7 @@ class Item:
     check: Callable[[], object] = lambda: None
     exact: bool = False
     kept_as: str = ""
+    kernels: Sequence[Kernel] = ()
 
     @property
     def ident(self) -> str:

@@ -39,6 +39,7 @@ CALLS_OF_SYSTEM = 96.41  # SLUB's graph: read and write
 
 LINUX = ("slub", "slab", "slob")
 OURS = ("slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
+KERNELS = tuple(("x86_64", kind, True) for kind in LINUX)
 CPUS, TURN = 4, 100  # turn: instructions
 MEMORY = 512 << 20
 MESSAGES, QUICK_MESSAGES = 100, 30  # of each sender to each receiver; his 40 processes, whose start and end are in the figures
@@ -347,7 +348,8 @@ ITEMS: list[Item] = [
         _measure_shares,
         _judge_shares,
         check,
+        kernels=KERNELS,
     ),
-    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check),
+    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, kernels=KERNELS),
     Item("yoo", "threads", "The allocator's share among threads", "sections SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
 ]
