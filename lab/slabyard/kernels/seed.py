@@ -8,7 +8,8 @@ Kbuild knows which options an object depends on, by the names of options in all 
 allocators' and nearly all files include it, so by Kbuild's rule all is compiled again. But of what stands there, the allocators
 differ in the body of kmalloc alone. An object in which that body was compiled calls one of CALLS; in one that does not, the
 machine code is the same under all of them (numbers that the compiler counts up within a file may differ, in names of symbols that
-nothing links to). Sources that take more from the header (_OWN), or include the allocators' own, mm/slab.h, are compiled again too.
+nothing links to). Sources that take more from the header (_OWN), or include the allocators' own, mm/slab.h, are compiled again too; so
+are users of the stack depot, which SLUB's debugging selects, and which <linux/page_ext.h> names to nearly all.
 
 On arm64 (ALIKE) even that body is the same under SLUB and SLAB, whose smallest objects both have the 128 bytes of that processor's DMA.
 
@@ -32,8 +33,10 @@ CALLS = tuple(f"{name}\0".encode() for name in (
     "kmalloc", "kmalloc_node", "kmalloc_caches", "kmalloc_trace", "kmalloc_node_trace", "kmalloc_large", "kmalloc_large_node",
 ))  # fmt: skip
 ALIKE = {"arm64": frozenset(("slub", "slab"))}
-_OWN = re.compile(rb"\b(?:slab_(?:prepare|dead)_cpu|KMALLOC_(?:MIN|SHIFT|MAX_CACHE|MAX_ORDER)\w*|kmalloc_(?:index|type)|CONFIG_SL[AUO]B)\b")
-_ALLOCATORS = re.compile(r"    \$\(wildcard include/config/SL[AUO]B\) \\\n")
+_OWN = re.compile(
+    rb"\b(?:slab_(?:prepare|dead)_cpu|KMALLOC_(?:MIN|SHIFT|MAX_CACHE|MAX_ORDER)\w*|kmalloc_(?:index|type)|CONFIG_SL[AUO]B|stack_depot_\w+)\b"
+)
+_ALLOCATORS = re.compile(r"    \$\(wildcard include/config/(?:SL[AUO]B|STACKDEPOT)\) \\\n")
 _SOURCE = re.compile(r"(?m)^source_\S+ := (\S+)$")
 
 
