@@ -206,7 +206,7 @@ def test_what_a_killed_compiler_left_is_compiled_again(tmp_path: Path) -> None:
         if name != "gone.o":
             (tmp_path / "mm" / name).touch()
             os.utime(tmp_path / "mm" / name, ns=(0, 10**9 + number))
-    build.drop_half_written(tmp_path)
+    seed.drop_half_written(tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*.o")) == ["whole.o"]
 
 
@@ -415,13 +415,16 @@ def test_a_kernel_on_another_allocator_starts_from_what_does_not_depend_on_it(tm
     remember(folder, copy, "inlines", b"\0kmalloc_caches\0")
     remember(folder, copy, "asks", b"\0kfree\0", "int least = KMALLOC_MIN_SIZE;")
     remember(folder, copy, "debugs", b"\0kfree\0", "int early = stack_depot_early_init();")
+    killed = remember(folder, copy, "killed", b"\0kf")
+    os.utime(killed, ns=(1, 1))
     remember(folder, copy, "inside", b"\0kfree\0", more=f"  {copy}/mm/slab.h \\\n")
     (folder / "include/config").mkdir(parents=True)
     (folder / "include/config/SLUB").touch()
     build.build(build.Request(found, "um", SLOB))
     other = folder.with_name(folder.name.replace("slub", "slob"))
     dependent = {path.name.split(".")[1] for path in other.glob(".*.cmd") if "config/SLUB" in path.read_text()}
-    assert dependent == {"calls", "inlines", "asks", "debugs", "inside"}
+    assert dependent == {"calls", "inlines", "asks", "debugs", "inside", "killed"}
+    assert (other / "frees.o").exists() and not (other / "killed.o").exists(), "a compiler had been killed at it"
     assert (other / "include/config/SLUB").exists(), "what make knows of the options that it has built with"
     assert "CONFIG_SLOB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
 

@@ -191,17 +191,6 @@ def _folder(request: Request) -> seed.Folder:
     return seed.Folder(cache.folder("builds") / _name(request), source.copy_of(request.source, request.kind))
 
 
-def drop_half_written(folder: Path) -> None:
-    """Removes what compilers or linkers that were killed have left half written over a whole file: make would take it for new.
-
-    Kbuild writes `.NAME.cmd` once NAME is whole, so NAME is never newer.
-    """
-    for made in folder.rglob(".*.cmd"):
-        target = made.with_name(made.name[1:].removesuffix(".cmd"))
-        if target.is_file() and target.stat().st_mtime_ns > made.stat().st_mtime_ns:
-            target.unlink()
-
-
 class _Make:
     """make at work on one kernel."""
 
@@ -259,7 +248,7 @@ class _Make:
 
     def compile(self, progress: Progress | None) -> int:
         """Builds the kernel; how many objects it consists of."""
-        drop_half_written(self.folder)
+        seed.drop_half_written(self.folder)
         done = sum(1 for _ in self.folder.rglob("*.o"))
         arch = self.request.arch
         total = max(max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch]), done)

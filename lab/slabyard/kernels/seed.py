@@ -62,7 +62,8 @@ def copy(old: Folder, new: Folder, remade: Iterable[str], dependent: Callable[[P
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
         shutil.rmtree(part, ignore_errors=True)
         raise UserError(f"{old.path}: cannot be copied: {lines[0]}; XDG_CACHE_HOME names another folder to keep kernels in")
-    # What make remembers names the folder and the source. All would be built again that it finds under another name.
+    drop_half_written(part)  # what make remembers is newer from here on
+    # It names the folder and the source. All would be built again that it finds under another name.
     pattern = re.compile(rf"{re.escape(str(old.source))}(?![\w-])")
     for remembered in part.rglob(".*.cmd"):
         text = remembered.read_text()
@@ -89,3 +90,14 @@ def takes_more(remembered: Path, text: str) -> bool:
 
 def _made(remembered: Path) -> Path:
     return remembered.with_name(remembered.name[1:].removesuffix(".cmd"))
+
+
+def drop_half_written(folder: Path) -> None:
+    """Removes what compilers or linkers that were killed have left half written over a whole file: make would take it for new.
+
+    Kbuild writes `.NAME.cmd` once NAME is whole, so NAME is never newer.
+    """
+    for made in folder.rglob(".*.cmd"):
+        target = made.with_name(made.name[1:].removesuffix(".cmd"))
+        if target.is_file() and target.stat().st_mtime_ns > made.stat().st_mtime_ns:
+            target.unlink()
