@@ -17,6 +17,7 @@ from slabyard.base import table
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
 from slabyard.command import study_verb
+from slabyard.kernels.kinds import Kind
 from slabyard.study import document, papers, study, tables
 from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
@@ -186,6 +187,30 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
     assert [(one.item.name, one.error.message) for one in left] == [("two", "no <valgrind>"), ("one", "the boot failed")]
     assert [row[-2] for row in tables.tables(done, left)[-1].rows] == [HOLDS, "left out", "left out"]
     assert "no &lt;valgrind&gt;" in tables.page(done, left)
+
+
+def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    happened: list[str] = []
+
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool) -> None:
+        happened.append(f"{arch} {kind.name} {outlined}")
+        if arch == "arm64":
+            raise UserError("no room")
+
+    def good(_: Work) -> Data:
+        happened.append("an item")
+        return {"first": [2.0, 2.0]}
+
+    monkeypatch.setattr(study.build, "from_installed", built)
+    kernels = [[("x86_64", "slob", True), ("x86_64", "slob", False)], [("x86_64", "slub", False), ("x86_64", "slob", False)]]
+    wanted = [dataclasses.replace(item(f"item{at}", good), kernels=needed) for at, needed in enumerate(kernels)]
+    assert len(run(wanted, tmp_path, True)) == 2
+    assert happened == ["x86_64 slub False", "x86_64 slob False", "x86_64 slob True", "an item", "an item"]
+    run(wanted, tmp_path, True)
+    assert len(happened) == 5, "what is kept needs no kernel"
+    failing = dataclasses.replace(wanted[0], name="again", kernels=[("arm64", "slub", False), ("arm64", "slab", False)])
+    assert len(run([failing], tmp_path, True)) == 1, "an item that needs what cannot be built tells so"
+    assert happened[5:] == ["arm64 slub False", "an item"]
 
 
 def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:

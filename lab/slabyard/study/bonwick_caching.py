@@ -241,8 +241,8 @@ def _why_pipe(counts: dict[str, dict[str, Any]]) -> str:
 
 HEAD = Item(
     "bonwick", "stream-head", "Stream head allocation and free costs", "section 2", measure_stream_head, judge_stream_head, cost.check,
-    needs=(VALGRIND,),
+    tools=(VALGRIND,),
 )  # fmt: skip
 KINDS = Item(
-    "bonwick", "caching", "Effect of object caching", "section 5.1, second table", measure_kinds, judge_kinds, cost.check, needs=(VALGRIND,)
+    "bonwick", "caching", "Effect of object caching", "section 5.1, second table", measure_kinds, judge_kinds, cost.check, tools=(VALGRIND,)
 )

@@ -281,5 +281,5 @@ def _picture(beside: dict[str, dict[str, float]]) -> Picture:
 
 
 SPEED = Item(
-    "bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check, needs=(VALGRIND,)
+    "bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check, tools=(VALGRIND,)
 )

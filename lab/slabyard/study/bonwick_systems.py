@@ -18,13 +18,14 @@ from typing import Any
 from ..base.errors import UserError
 from ..kernels import build, cost, kinds, machine, run, tools, workloads
 from .bonwick_memory import HIS, PAPER, TITLES
-from .model import BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Sheet
+from .model import Claim, Data, Figure, Item, Outcome, Sheet
 from .work import Work
 
 NEW, OLD = "bonwick", "svr4"
 OTHERS = ("yard", "slub")
 GUEST = machine.Hardware(1 << 30, 1, 1, "tcg")
 KENBUS = "kenbus"
+KERNELS = (("x86_64", "slabyard", False),)
 
 
 @dataclass(frozen=True)
@@ -258,8 +259,6 @@ def judge_kenbus(data: Data) -> Outcome:
 
 KENBUS_RATE = Item(
     "bonwick", KENBUS, "Kenbus: scripts per minute", "section 5.2, first table, last column", measure_kenbus, judge_kenbus, check,
-    needs=(BUILDS, QEMU),
+    kernels=KERNELS,
 )  # fmt: skip
-SYSTEMS = Item(
-    "bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check, needs=(BUILDS, QEMU)
-)
+SYSTEMS = Item("bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check, kernels=KERNELS)

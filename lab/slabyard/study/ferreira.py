@@ -18,7 +18,7 @@ from ..base.table import show
 from ..kernels import sysbench
 from . import charts, ferreira_runs
 from .ferreira_runs import ALLOCATORS, THEIR_FILES_MB, THEIR_GIGABYTES, THEIR_WRITES
-from .model import BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .rules import alone_at, below, every, greatest, least, ordered, ranks
 
 PAPERS_OWN = ("SLAB", "SLOB", "SLUB", "SLQB")
@@ -600,7 +600,7 @@ def _parts(runs: Runs, cpus: int) -> Sheet:
 
 
 ITEMS = [
-    Item("ferreira", name, title, place, ferreira_runs.boots, judge, ferreira_runs.check, kept_as="boots", needs=(BUILDS, QEMU))
+    Item("ferreira", name, title, place, ferreira_runs.boots, judge, ferreira_runs.check, kept_as="boots", kernels=ferreira_runs.KERNELS)
     for name, title, place, judge in (
         ("fig7", "Run time of sysbench fileio", "section 4.1, figure 7", figure_7),
         ("fig8", "Kernel memory after fileio", "section 4.1, figure 8", figure_8),

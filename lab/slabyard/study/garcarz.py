@@ -19,7 +19,7 @@ from itertools import combinations, pairwise
 from ..base.table import Cell, Table, show
 from . import charts, garcarz_runs
 from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
-from .model import ARM64, BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .rules import below, every, greatest, least, ordered
 from .tables import shown
 from .work import Work
@@ -651,8 +651,8 @@ def _judge_events(data: Data) -> Outcome:
 
 
 def _item(name: str, title: str, place: str, measure: Callable[[Work], Data], judge: Callable[[Data], Outcome], *systems: str) -> Item:
-    needs = (BUILDS, QEMU, *((ARM64,) if "arm64" in systems else ()))
-    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems), needs=needs)
+    kernels = [(garcarz_runs.SYSTEMS[system], kind, False) for system in systems for kind in garcarz_runs.KINDS]
+    return Item("garcarz", name, title, place, measure, judge, partial(garcarz_runs.check, *systems), kernels=kernels)
 
 
 def _time_item(number: int, system: str, mode: str) -> Item:

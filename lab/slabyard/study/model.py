@@ -27,6 +27,7 @@ from ..base.table import Table
 from .work import Work
 
 Data = dict[str, Any]
+Kernel = tuple[str, str, bool]  # architecture, kind (kernels/kinds.py), whether it is outlined
 
 HOLDS, IN_PART, NOT, UNTOLD = "holds", "holds in part", "does not hold", "cannot be told here"
 VALGRIND, BUILDS, QEMU, ARM64 = "valgrind", "kernels", "QEMU", "arm64"  # what an item may need: that kernels are built here, for one
@@ -135,7 +136,8 @@ class Item:
 
     `place`: where it stands in the paper. `check`: raises UserError where a tool is missing, before anything is run. `exact`: the data
     is the same on every machine, so a test may hold it against the record. `kept_as`: of items that judge the same data, the name
-    under which it is kept once. `needs`: of VALGRIND, BUILDS, QEMU, ARM64.
+    under which it is kept once. `kernels`: those that a quick run boots; all of a study's are built before its first item. `tools`: what
+    it needs beside these, of VALGRIND.
     """
 
     paper: str
@@ -147,7 +149,14 @@ class Item:
     check: Callable[[], object] = lambda: None
     exact: bool = False
     kept_as: str = ""
-    needs: tuple[str, ...] = ()
+    kernels: Sequence[Kernel] = ()
+    tools: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Of VALGRIND, BUILDS, QEMU, ARM64."""
+        archs = {arch for arch, _, _ in self.kernels}
+        return (*self.tools, *((BUILDS,) if archs else ()), *((QEMU,) if archs - {"um"} else ()), *((ARM64,) if "arm64" in archs else ()))
 
     @property
     def ident(self) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base import programs
 from ..base.errors import UserError
 from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
+from ..kernels import build, kinds, source, tools
 from ..kernels import cost as kernel_cost
-from ..kernels import source, tools
 from ..replay import cost
 from ..results.records import machine, versions
 from .model import ARM64, BUILDS, QEMU, RECORDS, VALGRIND, Done, Item, LeftOut
@@ -51,6 +52,7 @@ def run(
             if item.ident not in kept:
                 item.check()
             ready.append(item)
+    _build_kernels([item for item in ready if item.ident not in kept], progress)
     done: list[Done] = []
     for item in ready:
         progress.stage(f"{item.paper}: {item.title}")
@@ -59,6 +61,22 @@ def run(
             tell(done[-1])
         progress.step(item.title)
     return done
+
+
+def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
+    """Builds what the items boot, one kernel after the other, as each begins from what is compiled; but those of two architectures
+    side by side, as one processor alone links. A build that fails is told by the item that needs it, which tries again."""
+    order = list(kinds.KINDS)
+    needed = sorted({kernel for item in wanted for kernel in item.kernels}, key=lambda one: (one[2], order.index(one[1])))
+
+    def of(arch: str) -> None:
+        with contextlib.suppress(UserError):
+            for _, kind, outlined in (kernel for kernel in needed if kernel[0] == arch):
+                build.from_installed(arch, kinds.KINDS[kind], progress, outlined)
+
+    architectures = sorted({kernel[0] for kernel in needed})
+    with programs.side_by_side(len(architectures)) as pool:
+        list(pool.map(of, architectures))
 
 
 @contextlib.contextmanager

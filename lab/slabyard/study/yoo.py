@@ -30,7 +30,7 @@ from ..kernels.machine import Hardware, Plan
 from ..results import threads
 from . import charts
 from .charts import Line
-from .model import BUILDS, QEMU, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .rules import below, every, greatest, ordered
 from .work import Work
 
@@ -46,6 +46,7 @@ CALLS_OF_SYSTEM = 96.41  # SLUB's graph: read and write
 
 LINUX = ("slub", "slab", "slob")
 OURS = ("slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
+KERNELS = tuple(("x86_64", kind, True) for kind in LINUX)
 CPUS, TURN = 4, 100  # turn: instructions
 MEMORY = 512 << 20
 MESSAGES, QUICK_MESSAGES = 100, 30  # of each sender to each receiver; his 40 processes, whose start and end are in the figures
@@ -400,8 +401,8 @@ ITEMS: list[Item] = [
         _measure_shares,
         _judge_shares,
         check,
-        needs=(BUILDS, QEMU),
+        kernels=KERNELS,
     ),
-    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, needs=(BUILDS, QEMU)),
+    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, kernels=KERNELS),
     Item("yoo", "threads", "The allocator's share among threads", "sections SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
 ]
