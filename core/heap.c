@@ -24,7 +24,7 @@
  *
  * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held: the page allocator
  * may then ask this heap to shrink, and shrinking takes the lock. The policy's cache_init and cache_fini run outside it. The
- * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and claims do. Destructors may
+ * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and stops do. Destructors may
  * run under sy_heap.lock, so they must not call into a heap.
  */
 #include "bug.h"
@@ -268,7 +268,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	bool threads = heap->threads;
 	unsigned slot;
 
-	if (threads && !sy__claim_enter(&slot)) /* which also drops the notes that threads have of its objects */
+	if (threads && !sy__stop_enter(&slot)) /* which also drops the notes that threads have of its objects */
 		return false;
 	if (threads)
 		sy__this_slot_detach(heap);
@@ -277,7 +277,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	sy__debug_detach(heap);
 	end_heap(heap);
 	if (threads)
-		sy__claim_leave();
+		sy__stop_leave();
 	return true;
 }
 
@@ -495,11 +495,11 @@ static uint64_t give(struct sy_heap *heap, sy__giver giver)
 
 uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 {
-	bool claimed = heap->threads && sy__slots_claim_try();
+	bool stopped = heap->threads && sy__stop_try();
 	uint64_t pages = give(heap, giver);
 
-	if (claimed)
-		sy__slots_release();
+	if (stopped)
+		sy__stop_end();
 	return pages;
 }
 
@@ -637,9 +637,9 @@ static bool sum_up(void *context, struct sy_page *head)
 	return !sums->wrong;
 }
 
-/* Whether all slots are claimed. Without membarrier (core/platform/threads.c) they may not be; fast calls of the other threads then
+/* Whether all slots are stopped. Without membarrier (core/platform/stop.c) they may not be; fast calls of the other threads then
  * change counts of large allocations during a check. */
-static bool all_claimed(const struct sy_heap *heap)
+static bool all_stopped(const struct sy_heap *heap)
 {
 	for (unsigned slot = 0; heap->threads && slot < sy__slots_high(); slot++)
 		if (!sy__slot_mine(slot))
@@ -661,7 +661,7 @@ static const char *check_accounting(struct sy_heap *heap)
 		return "heap: counted large pages are not those that it holds";
 	if (sums.metadata_pages != counters->metadata_pages)
 		return "heap: counted metadata pages are not those that it holds";
-	if (all_claimed(heap) && sums.large_bytes != sy__large_live(heap))
+	if (all_stopped(heap) && sums.large_bytes != sy__large_live(heap))
 		return "heap: counted bytes of large allocations are not those that live";
 	if (counters->held_peak < counters->slab_pages + counters->large_pages ||
 	    counters->slab_pages_peak < counters->slab_pages)

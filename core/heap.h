@@ -51,7 +51,7 @@ struct sy_heap {
 	const struct sy__debug_hooks *debug_hooks; /* for caches with checks */
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS; of threads as many as there may be */
 	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
-	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/this_slot.h */
+	bool threads;    /* each slot belongs to a thread; others stop it to reach it, see core/this_slot.h */
 	bool concurrent; /* several CPUs use slots at once, in a heap of threads or in a kernel: a caller may touch another slot's
 	                  * state only if sy__slot_mine says so */
 	unsigned tick_slot; /* the slot that is visited at tick_due, see visits.c; same lock */

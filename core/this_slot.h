@@ -45,7 +45,7 @@ static inline unsigned sy__slot_of_offset(ptrdiff_t slot_offset)
 }
 
 /* Begins a call and takes a lock: the fast path of policies without per-slot state. SY__DUMMY_OFFSET: the lock was taken, or the call
- * is due for a look at the clock, so a slow call must follow. A fast call does not wait for locks, as claimers wait for it. */
+ * is due for a look at the clock, so a slow call must follow. A fast call does not wait for locks, as stops wait for it. */
 static inline ptrdiff_t sy__call_begin_locked(sy__lock_t *lock)
 {
 	ptrdiff_t slot_offset = sy__call_begin();
@@ -61,8 +61,8 @@ static inline void sy__call_end_locked(sy__lock_t *lock)
 }
 
 /* Whether the caller may touch a slot's state of a cache. Every loop over slots asks this, except in the creation of a cache. In a
- * replay the caller drives all slots. In a concurrent heap these are the caller's own slot and the claimed ones; in heaps of
- * threads the core claims slots, as far as possible, around shrink, reap, counts, tick, check and cache_fini. Of a cache that
+ * replay the caller drives all slots. In a concurrent heap these are the caller's own slot and the stopped ones; in heaps of
+ * threads the core stops slots, as far as possible, around shrink, reap, counts, tick, check and cache_fini. Of a cache that
  * its last user destroys, all used slots are reachable. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
@@ -97,7 +97,7 @@ static inline bool sy__slots_stop(struct sy_heap *heap)
 {
 	unsigned slot;
 
-	return !heap->threads || sy__claim_enter(&slot);
+	return !heap->threads || sy__stop_enter(&slot);
 }
 
 /* The same for what can be left for another time: false also where a thread has been in a call for so long that it may be stopped. */
@@ -105,13 +105,13 @@ static inline bool sy__slots_stop_soon(struct sy_heap *heap)
 {
 	unsigned slot;
 
-	return !heap->threads || sy__claim_enter_soon(&slot);
+	return !heap->threads || sy__stop_enter_soon(&slot);
 }
 
 static inline void sy__slots_resume(struct sy_heap *heap)
 {
 	if (heap->threads)
-		sy__claim_leave();
+		sy__stop_leave();
 }
 
 /* For a thread in the background, outside of calls: does what slow calls do by time, and gives back what has been free since the last

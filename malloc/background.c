@@ -153,7 +153,7 @@ static bool create(struct sy_heap *heap)
 /* sy_heap.on_outside. */
 static void start(struct sy_heap *heap)
 {
-	if (!background.may_start || sy__self.claims || !sy__process_is_own() || !change(&background.stage, NONE, STARTS))
+	if (!background.may_start || sy__self.stops || !sy__process_is_own() || !change(&background.stage, NONE, STARTS))
 		return;
 	__atomic_store_n(&heap->on_outside, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&background.stage, !sy__system_is_filtered() && serves_library(heap) && create(heap) ? RUNS : ENDED, __ATOMIC_RELEASE);

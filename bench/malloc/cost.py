@@ -33,7 +33,7 @@ INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
 PARTS = {
     "interface": r"library/|include/|malloc/|core/kmalloc|core/this_slot\.\S+ sy__this_slot_(?!leave)",
-    "call": r"\S+ sy__call_|core/platform/threads|core/this_slot",
+    "call": r"\S+ sy__call_|core/platform/(calls|slots|stop|threads)|core/this_slot",
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/debug/|core/(?!ticks)\w+\.[ch]",

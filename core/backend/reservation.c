@@ -15,7 +15,7 @@
  *
  * Order. Threads ask without a lock whether an address is in the range, and the program may map memory right where the range
  * ended. So the number of pages falls before the addresses go, and rises after they are back. All slots are stopped meanwhile.
- * At most, threads whose slots could not be claimed finish a fast call, with addresses that they had before.
+ * At most, threads whose slots could not be stopped finish a fast call, with addresses that they had before.
  */
 #include "../pages/pages.h"
 

@@ -27,7 +27,7 @@
  *
  * Concurrency. Only its owner puts runs into a slot's cache, and records where. Anybody may take a run out, by exchanging its word
  * for 0, even while the owner is at work. The owner takes runs out the same way, and learns from a 0 that somebody else has. So
- * flushing needs no claim. A word changes from 0 to a run by the owner's store alone, after the owner saw 0.
+ * flushing needs no stop. A word changes from 0 to a run by the owner's store alone, after the owner saw 0.
  *
  * Memory order. The store of a word releases and the exchange acquires: whoever takes a run sees its descriptors, and sees the freed
  * memory after its last use. run_cache_filled is a relaxed hint. A put may find it set while a flush is clearing it; that run then

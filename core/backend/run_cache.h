@@ -181,7 +181,7 @@ bool sy__run_cache_before_growth(struct sy_heap *, unsigned slot, unsigned tries
 /* Bytes asked for in live large allocations, summed over slots. */
 size_t sy__run_cache_live(const struct sy_heap *);
 
-/* NULL, or which invariant does not hold. All slots are claimed, as far as that was possible. */
+/* NULL, or which invariant does not hold. All slots are stopped, as far as that was possible. */
 const char *sy__run_cache_check(struct sy_heap *);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * State and system calls behind platform/user.h: locks. Memory is in source.c, slots in threads.c, the clock in clock.c.
+ * State and system calls behind platform/user.h: locks. Memory is in source.c, slots in the files that threads.h lists, the clock in clock.c.
  *
  * Only the files of this folder, among the core's, include headers of the operating system.
  */
@@ -270,3 +270,14 @@ bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	return right;
 }
 #endif
+
+unsigned sy__cpus(void)
+{
+	unsigned long set[1024 / (8 * sizeof(unsigned long))];
+	long bytes = sy__system(SYS_sched_getaffinity, 0, sizeof(set), sy__system_word(set), 0);
+	unsigned count = 0;
+
+	for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof(*set); i++)
+		count += (unsigned)__builtin_popcountl(set[i]);
+	return count ? count : 1;
+}

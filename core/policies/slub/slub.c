@@ -162,7 +162,7 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 }
 
 /* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
- * claimed all slots relies on that. */
+ * stopped all slots relies on that. */
 static SY__OUT_OF_LINE bool push_foreign_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
 	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
