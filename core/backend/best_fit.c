@@ -175,7 +175,7 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 
 	return count >= LEAST_RUN && sy__best_fit_applies(pages) && !sy__read(&pages->fail_after) &&
 	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
-	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
+	       sy__read(&zone->free_pages) > count + zone->marks[SY__WMARK_LOW];
 }
 
 /* With the zone's lock held. */

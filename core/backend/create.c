@@ -7,7 +7,7 @@
  *   huge_pages.c     lets dense heaps grow by the machine's huge pages
  *   reservation.c    shortens and extends the reserved address range
  *
- * Replays need three more files, through functions of slabyard.h and lab.h:
+ * Replays need three more files, through functions of slabyard.h and of the laboratory (library/lab/replay.h):
  *
  *   populate.c       starts a zone in the state that a kernel reported
  *   pretrace.c       frees pages that were in use before the trace began

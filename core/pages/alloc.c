@@ -106,7 +106,7 @@ static inline struct sy_page *take(struct sy__zone *zone, const struct sy__reque
 }
 
 /* The first zone of the request's walk that stays above its mark serves it. */
-static inline struct sy_page *take_above(struct sy_pages *pages, const struct sy__request *request, enum sy__mark mark)
+static inline struct sy_page *take_above(struct sy_pages *pages, const struct sy__request *request, enum sy__watermark mark)
 {
 	const uint8_t *walk = pages->walk[request->node];
 	unsigned i;
@@ -149,7 +149,7 @@ static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *req
 			;
 	if (pages->decay_ns)
 		pages->hooks->await(pages);
-	page = take_above(pages, request, SY__MARK_MIN);
+	page = take_above(pages, request, SY__WMARK_MIN);
 	if (page && given)
 		count_rescue(pages);
 	return page;
@@ -161,14 +161,14 @@ static SY__COLD struct sy_page *take_slowly(struct sy_pages *pages, struct sy__r
 
 	if (request->min_fallback) {
 		request->min_fallback = 0;
-		page = take_above(pages, request, SY__MARK_LOW);
+		page = take_above(pages, request, SY__WMARK_LOW);
 	}
 	if (!page && !(request->flags & SY_NO_RECLAIM) && sy__reclaim(pages))
-		page = take_above(pages, request, SY__MARK_LOW);
+		page = take_above(pages, request, SY__WMARK_LOW);
 	if (page)
 		return page;
 	request->harder = request->flags & SY_HIGHATOMIC;
-	page = take_above(pages, request, SY__MARK_MIN);
+	page = take_above(pages, request, SY__WMARK_MIN);
 	if (!page)
 		page = take_last(pages, request);
 	return page;
@@ -252,7 +252,7 @@ struct sy_page *sy__block_take(struct sy_pages *pages, unsigned slot, unsigned o
 	request.harder = false;
 	request.events = &events;
 	request.min_fallback = pages->restraint[request.node][request.kind];
-	page = take_above(pages, &request, SY__MARK_LOW);
+	page = take_above(pages, &request, SY__WMARK_LOW);
 	if (sy__unlikely(!page))
 		page = take_slowly(pages, &request);
 	if (sy__unlikely(events.count))

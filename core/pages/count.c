@@ -60,9 +60,9 @@ static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 			counts->free_blocks[type][order] = zone->free[order][type].count;
 	counts->free_blocks[SY_MOVABLE_TYPE][SY_MAX_ORDER] += zone->ungrown_blocks;
 	sy__copy(counts->pageblocks, zone->pageblocks, sizeof(counts->pageblocks));
-	counts->min = zone->marks[SY__MARK_MIN];
-	counts->low = zone->marks[SY__MARK_LOW];
-	counts->high = zone->marks[SY__MARK_HIGH];
+	counts->min = zone->marks[SY__WMARK_MIN];
+	counts->low = zone->marks[SY__WMARK_LOW];
+	counts->high = zone->marks[SY__WMARK_HIGH];
 	served += zone->served;
 	sy__unlock(&zone->lock);
 	return served;

@@ -160,9 +160,9 @@ static void set_watermarks(struct sy_pages *pages, const struct sy_pages_config 
 		else if (!min)
 			min = zone->managed / 1024 < 32 ? 32 : zone->managed / 1024 > 128 ? 128 : zone->managed / 1024;
 		step = min / 4 > zone->managed / 1000 ? min / 4 : zone->managed / 1000;
-		zone->marks[SY__MARK_MIN] = (size_t)min;
-		zone->marks[SY__MARK_LOW] = (size_t)(from->low ? from->low : min + step);
-		zone->marks[SY__MARK_HIGH] = (size_t)(from->high ? from->high : min + step * 2);
+		zone->marks[SY__WMARK_MIN] = (size_t)min;
+		zone->marks[SY__WMARK_LOW] = (size_t)(from->low ? from->low : min + step);
+		zone->marks[SY__WMARK_HIGH] = (size_t)(from->high ? from->high : min + step * 2);
 	}
 }
 

@@ -72,7 +72,7 @@ static inline unsigned sy__committed_state(unsigned committed)
 /* Kinds of zones and requests. A zone serves requests of its own kind and of higher ones. A zone's name tells its kind. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
 
-enum sy__mark { SY__MARK_MIN, SY__MARK_LOW, SY__MARK_HIGH, SY__MARKS };
+enum sy__watermark { SY__WMARK_MIN, SY__WMARK_LOW, SY__WMARK_HIGH, SY__WMARKS };
 
 /* A list of blocks through sy_page.free, first and last NULL when empty. */
 struct sy__blocks {
@@ -99,7 +99,7 @@ struct sy__zone {
 	uint64_t start, span;     /* frame number of the first page; pages */
 	uint64_t managed;         /* pages that may ever be handed out */
 	uint64_t present;         /* from the start: pages that exist */
-	size_t marks[SY__MARKS];  /* watermarks in pages */
+	size_t marks[SY__WMARKS];  /* watermarks in pages */
 	size_t reserve[SY__KINDS]; /* lowmem reserve: pages kept from requests of a higher kind, by that kind */
 	unsigned batch, cpu_high; /* pages moved at once, and at most, on a per-CPU list */
 	uint8_t index, node, kind;

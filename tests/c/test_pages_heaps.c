@@ -222,7 +222,7 @@ static void test_reclaim(void)
 	CHECK_EQUAL(keeper.heap.counters.asked, keeper.shrinks);
 	CHECK_EQUAL(keeper.heap.counters.asked_urgently, 1); /* before the request that failed */
 	CHECK_EQUAL(keeper.heap.counters.reclaimed_urgently, 0);
-	CHECK(taken + pages->zones[0].marks[SY__MARK_MIN] + 16 >= 8192);
+	CHECK(taken + pages->zones[0].marks[SY__WMARK_MIN] + 16 >= 8192);
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	keeper.asks_meanwhile = false;
 	sy__pages_detach(pages, &keeper.heap);

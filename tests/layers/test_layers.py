@@ -33,9 +33,9 @@ LAYERS: dict[str, tuple[str, list[str]]] = {
     "policies": (r"core/policies/(?!table\.c)", CORE),  # each by itself, see family()
     "table": (r"core/policies/table\.c", [*CORE, "policies"]),
     "library": (r"library/(debug/\w+|open|spec|wait)\.c", LIBRARY[:-1]),
-    "slab API": (r"library/(?!lab\.c|debug/)", LIBRARY),
+    "slab API": (r"library/(?!lab/|debug/)", LIBRARY),
     "malloc": (r"malloc/", LIBRARY),
-    "lab": (r"library/lab\.c", LIBRARY),
+    "lab": (r"library/lab/", LIBRARY),
     "programs": (r"programs/", PROGRAMS[:-1]),
     "replay": (r"replay/", PROGRAMS),
     "threads": (r"threads/", PROGRAMS),

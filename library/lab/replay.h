@@ -5,15 +5,15 @@
  * memory as a page allocator under pressure does, and chooses the pages of each request. And it looks closely: at the heap's
  * counters after each step, at the caches in their order, at the node of an object. All types stay opaque.
  *
- * It is a library of its own, not installed and in no other one, so it may change with any commit. All of it is for heaps whose calls have
- * slots, driven by one thread. Where nothing else is said a call is a few loads.
+ * With inspect.h it is a library of its own, not installed and in no other one, so it may change with any commit. All of this header is
+ * for heaps whose calls have slots, driven by one thread. Where nothing else is said a call is a few loads.
  */
-#ifndef SY_LAB_H
-#define SY_LAB_H
+#ifndef SY_LAB_REPLAY_H
+#define SY_LAB_REPLAY_H
 
 #include <slabyard/slabyard.h>
 
-#include "spec.h"
+#include "library/spec.h"
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
 
