@@ -17,7 +17,7 @@
  * ended. So the number of pages falls before the addresses go, and rises after they are back. All slots are stopped meanwhile.
  * At most, threads whose slots could not be stopped finish a fast call, with addresses that they had before.
  */
-#include "../pages/pages.h"
+#include "backend.h"
 
 #define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
 
@@ -141,8 +141,8 @@ static void ungrow_block(struct sy__zone *zone, uint64_t number)
 	sy__add(&zone->ungrown_blocks, 1);
 	sy__lock(&pages->source_lock);
 	__atomic_store_n(sy__committed(pages, number), SY__UNCOMMITTED, __ATOMIC_RELAXED);
-	if (pages->witness >= number)
-		pages->witness_from = 0;
+	if (sy__backend_of(pages)->sample >= number)
+		sy__backend_of(pages)->sample_from = 0;
 	sy__unlock(&pages->source_lock);
 }
 
