@@ -503,33 +503,15 @@ uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 	return pages;
 }
 
-static uint64_t reclaim(struct sy_heap *heap)
+static uint64_t reclaim(struct sy_heap *heap, bool urgent)
 {
-	return sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
-}
-
-static uint64_t reclaim_urgently(struct sy_heap *heap)
-{
-	return sy__heap_give(heap, heap->policy->shrink);
-}
-
-static void release_retained(struct sy_heap *heap, unsigned slot)
-{
-	heap->policy->release_retained(heap, slot);
-}
-
-static bool reservation_changes(struct sy_heap *heap, size_t pages)
-{
-	return !heap->policy->reservation_changes || heap->policy->reservation_changes(heap, pages);
+	return sy__heap_give(heap, heap->policy->reap && !urgent ? heap->policy->reap : heap->policy->shrink);
 }
 
 static const struct sy__heap_hooks hooks = {
 	.reclaim = reclaim,
-	.reclaim_urgently = reclaim_urgently,
 	.before_growth = sy__run_cache_before_growth,
-	.retain_less = sy__retained_release,
-	.release_retained = release_retained,
-	.reservation_changes = reservation_changes,
+	.release_retained = sy__retained_release,
 };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)

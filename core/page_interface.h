@@ -43,11 +43,11 @@ void sy__pages_detach(struct sy_pages *, struct sy_heap *);
 /* Returns memory that has been free for a while to its source (core/backend/decay.c). Costs a few loads if nothing is due. Locks of
  * levels 1 to 3 may be held. True: another call soon may return more. */
 bool sy__pages_decay(struct sy_pages *);
-void sy__pages_decay_idle(struct sy_pages *); /* the same for who looks each half second, whatever the program does */
+void sy__pages_decay_idle(struct sy_pages *); /* the same for a thread that looks each half second, whatever the program does */
 
 /* Outside of calls: the program has got so many pages from the system elsewhere, so free ones go back if there are many beside what
  * is held. And how many pages have memory. */
-void sy__pages_make_up(struct sy_pages *, size_t count);
+void sy__pages_offset_growth(struct sy_pages *, size_t count);
 size_t sy__pages_backed(const struct sy_pages *);
 
 /* Gives the memory of an unused page inside a slab back to its source, while the page stays the slab's; false: that is impossible.

@@ -112,8 +112,8 @@ static void do_due(struct sy_heap *heap)
 		visit_slots(heap);
 	scavenge_in_time(heap, now);
 	flush_run_cache_in_time(heap, now);
-	if (heap->on_tick)
-		heap->on_tick(heap);
+	if (heap->on_slow_call)
+		heap->on_slow_call(heap);
 }
 
 static SY__COLD void tick(struct sy_heap *heap)
@@ -122,12 +122,12 @@ static SY__COLD void tick(struct sy_heap *heap)
 	watch(sy__pages_decay(heap->pages));
 }
 
-static SY__COLD void stir(struct sy_heap *heap)
+static SY__COLD void wake_background(struct sy_heap *heap)
 {
-	void (*stirs)(struct sy_heap *) = __atomic_load_n(&heap->on_stir, __ATOMIC_RELAXED);
+	void (*wake)(struct sy_heap *) = __atomic_load_n(&heap->wake_background, __ATOMIC_RELAXED);
 
-	if (stirs)
-		stirs(heap);
+	if (wake)
+		wake(heap);
 }
 
 static inline bool looks_at_clock(void)
@@ -139,19 +139,19 @@ void sy__this_slot_leave(struct sy_heap *heap)
 {
 	if (sy__unlikely(looks_at_clock()))
 		tick(heap);
-	if (sy__unlikely(sy__may_stir(heap)))
-		stir(heap);
+	if (sy__unlikely(sy__wakes_background(heap)))
+		wake_background(heap);
 	sy__call_leave();
 }
 
 /* The heap may be gone after the call. */
 static SY__COLD void leave_allocation_late(struct sy_heap *heap)
 {
-	void (*outside)(struct sy_heap *) = __atomic_load_n(&heap->on_outside, __ATOMIC_RELAXED);
+	void (*after)(struct sy_heap *) = __atomic_load_n(&heap->after_slow_call, __ATOMIC_RELAXED);
 
 	sy__this_slot_leave(heap);
-	if (outside)
-		outside(heap);
+	if (after)
+		after(heap);
 }
 
 static inline void leave_allocation(struct sy_heap *heap)
@@ -162,7 +162,7 @@ static inline void leave_allocation(struct sy_heap *heap)
 		sy__this_slot_leave(heap);
 }
 
-bool sy__heap_tend(struct sy_heap *heap)
+bool sy__heap_background_work(struct sy_heap *heap)
 {
 	size_t before = sy__pages_backed(heap->pages);
 	unsigned slot;
@@ -271,7 +271,7 @@ void sy__this_slot_large_free(void *object, struct sy_heap *heap, struct sy_page
 {
 	ptrdiff_t slot_offset = sy__call_begin();
 
-	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__may_stir(heap) &&
+	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__wakes_background(heap) &&
 	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
 		sy__call_end();
 	else
@@ -434,7 +434,7 @@ static void slot_ends(unsigned slot)
 			heap->policy->drain(heap, slot);
 		sy__run_cache_flush_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
-		stir(heap);
+		wake_background(heap);
 	}
 	sy__unlock(&sy__heaps_of_threads.lock);
 }

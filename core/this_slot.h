@@ -29,14 +29,16 @@ SY__COLD void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap
 SY__COLD void *sy__this_slot_malloc(size_t size, struct sy_heap *);
 SY__COLD void sy__this_slot_kfree(void *object, struct sy_heap *);
 SY__COLD void *sy__zeroed(const struct sy_cache *, void *object); /* out of line, so that fast paths need no stack frame; returns it */
-static inline bool sy__may_stir(const struct sy_heap *heap) /* whether sy_heap.on_stir waits for a call, which then should be a slow one */
-{
-	return __atomic_load_n(&heap->on_stir, __ATOMIC_RELAXED) != NULL;
-}
 void sy__this_slot_leave(struct sy_heap *); /* ends a slow call in a heap of threads; each SY__TICK_CALLS-th looks at the clock */
 void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *); /* by a fast call if the slot caches a run; a call need not */
 void sy__this_slot_large_free(void *object, struct sy_heap *, struct sy_page *); /* have begun. Of what is in no slab, with its page */
 void sy__this_slot_free(void *object, struct sy_heap *); /* frees any address; a call need not have begun */
+
+/* Whether the thread in the background waits to be woken (sy_heap.wake_background) by a call, which then should be a slow one. */
+static inline bool sy__wakes_background(const struct sy_heap *heap)
+{
+	return __atomic_load_n(&heap->wake_background, __ATOMIC_RELAXED) != NULL;
+}
 
 /* The slot that sy__call_begin returned; not the dummy's. */
 static inline unsigned sy__slot_of_offset(ptrdiff_t slot_offset)
@@ -115,8 +117,8 @@ static inline void sy__slots_resume(struct sy_heap *heap)
 }
 
 /* For a thread in the background, outside of calls: does what slow calls do by time, and gives back what has been free since the last
- * look, half a second ago or more. Whether it gave anything back. */
-bool sy__heap_tend(struct sy_heap *);
+ * look, half a second ago or more. True: some memory went back. */
+bool sy__heap_background_work(struct sy_heap *);
 
 /* A function by which a policy gives memory back: shrink, reap, scavenge or trim; NULL: it can't. */
 typedef uint64_t (*sy__giver)(struct sy_cache *);

@@ -127,13 +127,13 @@ static void note_demand(void)
 }
 
 /* The program has got fresh pages from the system: as many of those that it has freed go back. */
-static void make_up(size_t bytes)
+static void offset_growth(size_t bytes)
 {
 	struct sy_heap *heap = __atomic_load_n(&sy__service.heap, __ATOMIC_ACQUIRE);
 
-	sy__mapping_cache_make_up(bytes);
+	sy__mapping_cache_offset_growth(bytes);
 	if (heap)
-		sy__pages_make_up(heap->pages, bytes >> SY_PAGE_SHIFT);
+		sy__pages_offset_growth(heap->pages, bytes >> SY_PAGE_SHIFT);
 }
 
 /* A mapping has come from the system. One that was freed shortly before might have served instead: that shows demand. */
@@ -143,7 +143,7 @@ static void note_fresh(size_t bytes)
 
 	if (bytes <= MAPPING_CACHE_MOST && sy__milliseconds() - before < MAPPING_CACHE_MS)
 		note_demand();
-	make_up(bytes);
+	offset_growth(bytes);
 }
 
 /* Reads the time last, so no time that another thread has noted is later than it. */
@@ -341,7 +341,7 @@ void *sy__mapping_resize(void *object, size_t size)
 		return NULL;
 	header = (struct mapping_header *)(void *)(start + offset - sizeof(struct mapping_header));
 	if (bytes > header->bytes)
-		make_up(bytes - header->bytes);
+		offset_growth(bytes - header->bytes);
 	header->mark = sy__mapping_mark(header);
 	header->start = start;
 	header->bytes = bytes;

@@ -9,7 +9,7 @@
  * LEAST_REST bytes on, stays in the table as a range of its own, without a system call. If no range suffices, the largest grows
  * by mremap, and others are moved to its end, by mremap too. Moving pages costs a hundredth of what faults would, so only the
  * pages that no range had are faulted in. Where fresh pages are mapped all the same, as many cached pages go back to the system
- * (sy__mapping_cache_make_up). So caching never adds to the program's peak, but for the pages of sparse ranges.
+ * (sy__mapping_cache_offset_growth). So caching never adds to the program's peak, but for the pages of sparse ranges.
  *
  * A sparse range has at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB. So it is asked only
  * where a range would be cut, joined or given back, and only about its first `used` bytes: behind these nobody has written
@@ -41,7 +41,7 @@
  *
  * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all. The
  * bins have at most MOST_BINNED bytes of addresses. Both keep a range for MAPPING_CACHE_MS. Whoever comes by gives old ranges
- * back: mappings that are created and freed, and slow calls of the heap (sy_heap.on_tick). malloc_trim gives back all of them, as
+ * back: mappings that are created and freed, and slow calls of the heap (sy_heap.on_slow_call). malloc_trim gives back all of them, as
  * does running out of addresses or memory.
  *
  * There are no locks, because a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all
@@ -335,7 +335,7 @@ static char *grow_alone(const struct range *range, size_t bytes)
 	char *grown = grow(range, bytes, NULL, 0, 0);
 
 	if (grown)
-		sy__mapping_cache_make_up(bytes - range->bytes);
+		sy__mapping_cache_offset_growth(bytes - range->bytes);
 	return grown;
 }
 
@@ -352,7 +352,7 @@ static char *join(const struct range *range, size_t *bytes, struct mapping_joint
 		*bytes = range->bytes + joined;
 	grown = grow(range, *bytes, others, joints->count, joined);
 	if (grown)
-		sy__mapping_cache_make_up(*bytes - range->bytes - joined);
+		sy__mapping_cache_offset_growth(*bytes - range->bytes - joined);
 	return grown;
 }
 
@@ -453,7 +453,7 @@ static size_t end_part(struct entry *entry, char *start, size_t most)
 	return part;
 }
 
-void sy__mapping_cache_make_up(size_t bytes)
+void sy__mapping_cache_offset_growth(size_t bytes)
 {
 	size_t given;
 

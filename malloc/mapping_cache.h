@@ -41,7 +41,7 @@ char *sy__mapping_cache_take(size_t *bytes, struct mapping_joints *);
 size_t sy__mapping_cache_take_behind(char *end, size_t bytes);
 
 /* Gives up to so many bytes in memory back to the operating system, because the program has got as many fresh ones from it. */
-void sy__mapping_cache_make_up(size_t bytes);
+void sy__mapping_cache_offset_growth(size_t bytes);
 
 /* Caches a range of whole pages that can be read and written, or unmaps it. The first `used` bytes may be in memory; behind them
  * nobody has written since sy__mapping_cache_take() handed them out. joints: as from there; NULL: none. */

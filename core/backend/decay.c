@@ -24,7 +24,7 @@
  * scattered pages keep many of them. Fast decay is a bet; a program that refaults after it MOST_LOST_BETS times gets no more.
  * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/this_slot.c).
  *
- * Making up. Where the program gets fresh memory from the system elsewhere, as mappings of its own, twice as many free pages go at
+ * Growth elsewhere. Where the program gets fresh memory from the system elsewhere, as mappings of its own, twice as many free pages go at
  * once, whatever their age: a program that goes on to other sizes needs one or the other. FAST_LEAST_PAGES and 1/KEPT_SHARE of what is
  * held stay.
  *
@@ -427,7 +427,7 @@ void sy__pages_decay_idle(struct sy_pages *pages)
 	sy__unlock(&decay->lock);
 }
 
-void sy__pages_make_up(struct sy_pages *pages, size_t count)
+void sy__pages_offset_growth(struct sy_pages *pages, size_t count)
 {
 	size_t spare = less(sy__free_and_backed(pages), FAST_LEAST_PAGES + sy__read(&pages->held_pages) / KEPT_SHARE);
 	const struct wanted wanted = { SY_MAX_ORDER, LARGE_ORDER, UINT64_MAX, 2 * count < spare ? 2 * count : spare, UINT_MAX };

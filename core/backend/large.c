@@ -195,7 +195,7 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head, c
 		return;
 	}
 	if (heap->threads)
-		sy__tick_sooner(run_pages(head));
+		sy__tick_advance(run_pages(head));
 	if (heap->run_cache && heap->run_cache_enabled && slot)
 		place = sy__run_cache_make_room(heap, slot, run_pages(head));
 	if (place != SY__RUN_CACHE_RUNS) {

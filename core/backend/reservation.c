@@ -75,6 +75,14 @@ static bool move_table(struct sy_pages *pages, uint64_t blocks)
 	return move_end(pages->table_reserved, &pages->table_bytes, (char *)(pages->base.table + blocks * SY__MAX_BLOCK));
 }
 
+/* The new length of the range. False: the policy has no memory to describe it. */
+static bool tell_policy(struct sy_heap *heap, uint64_t blocks)
+{
+	const struct sy_policy *policy = heap->policy;
+
+	return !policy->reservation_changes || policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
+}
+
 static bool extend(struct sy_heap *heap, uint64_t blocks)
 {
 	struct sy_pages *pages = heap->pages;
@@ -83,7 +91,7 @@ static bool extend(struct sy_heap *heap, uint64_t blocks)
 	if (!move_memory(pages, blocks))
 		return false;
 	if (move_table(pages, blocks)) {
-		if (heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER)) {
+		if (tell_policy(heap, blocks)) {
 			count_blocks(pages, blocks);
 			return true;
 		}
@@ -98,7 +106,7 @@ static bool shorten(struct sy_heap *heap, uint64_t blocks)
 	struct sy_pages *pages = heap->pages;
 
 	count_blocks(pages, blocks);
-	heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
+	tell_policy(heap, blocks);
 	return move_memory(pages, blocks) && move_table(pages, blocks);
 }
 

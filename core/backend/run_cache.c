@@ -110,7 +110,7 @@ uint64_t sy__run_cache_flush(struct sy_heap *heap)
 void sy__retained_release(struct sy_heap *heap, unsigned slot)
 {
 	sy__run_cache_of(heap, slot)->retains = false;
-	heap->hooks->release_retained(heap, slot);
+	heap->policy->release_retained(heap, slot);
 }
 
 bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)

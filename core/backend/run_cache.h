@@ -140,12 +140,18 @@ static inline void sy__retained_note(const struct sy_heap *heap, ptrdiff_t slot_
 	sy__run_cache_at(heap, slot_offset)->retains = true;
 }
 
-static inline bool sy__retained_any(const struct sy_heap *heap, unsigned slot)
+/* Whether slots of this heap may retain empty slabs: those of threads may. */
+static inline bool sy__retains(const struct sy_heap *heap)
 {
-	return heap->run_cache && sy__run_cache_of(heap, slot)->retains;
+	return heap->run_cache;
 }
 
-/* In a slow call of that slot: has the policy release them. */
+static inline bool sy__retained_any(const struct sy_heap *heap, unsigned slot)
+{
+	return sy__retains(heap) && sy__run_cache_of(heap, slot)->retains;
+}
+
+/* The hook sy__heap_hooks.release_retained. In a slow call of that slot: has the policy release them. */
 void sy__retained_release(struct sy_heap *, unsigned slot);
 
 /* The slot released its empty slabs, and the heap had to grow even so. Slabs that were retained for long lie scattered, so a program

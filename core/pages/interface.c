@@ -133,14 +133,14 @@ static bool lacks_memory(const struct sy_page *head, unsigned order)
 	return at < 1u << order;
 }
 
-/* Before the heap grows: while the layers above give back what they retain, looks for another block. The present block goes back
+/* Before the heap grows: while the slot gives back what it retains, looks for another block. The present block goes back
  * first, as the block freed last is found first. */
 static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
                                            enum sy_page_use use)
 {
 	for (unsigned tries = 0; head && lacks_memory(head, order) && heap->hooks->before_growth(heap, slot, tries); tries++) {
 		sy__block_give_to_zone(heap->pages, head, order, use);
-		heap->hooks->retain_less(heap, slot);
+		heap->hooks->release_retained(heap, slot);
 		head = heap->pages->take(heap->pages, slot, order, flags, node, use);
 	}
 	return head;

@@ -127,7 +127,7 @@ static void half_sparse_ranges(void)
 	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
 	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
 	asked = unmapped = 0;
-	sy__mapping_cache_make_up(MIB);
+	sy__mapping_cache_offset_growth(MIB);
 	CHECK_EQUAL(asked, 32 * MIB);
 	CHECK_EQUAL(unmapped, 0);
 	CHECK_EQUAL(take(5 * MIB, 27 * MIB), 5 * MIB);
@@ -143,7 +143,7 @@ static void written_ranges(void)
 	sy__mapping_cache_give(world, 32 * MIB, 20 * MIB, NULL);
 	CHECK_EQUAL(take(12 * MIB, 8 * MIB), 12 * MIB);
 	asked = unmapped = 0;
-	sy__mapping_cache_make_up(MIB); /* of 20 MiB 8 are there, all in front */
+	sy__mapping_cache_offset_growth(MIB); /* of 20 MiB 8 are there, all in front */
 	CHECK_EQUAL(asked, 8 * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	forget();
@@ -155,7 +155,7 @@ static void parts(void)
 	unmapped = 0;
 	sy__mapping_cache_give(world, 32 * MIB, 12 * MIB, NULL);
 	touch(0, 12 * MIB);
-	sy__mapping_cache_make_up(28 * MIB);
+	sy__mapping_cache_offset_growth(28 * MIB);
 	CHECK_EQUAL(unmapped, 28 * MIB);
 	CHECK_EQUAL(take(2 * MIB, 2 * MIB), 2 * MIB);
 	forget();
@@ -293,7 +293,7 @@ static void joined_ranges_part(void)
 	touch(0, WORLD);
 	unmapped = 0;
 	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &joints);
-	sy__mapping_cache_make_up(MIB / 2);
+	sy__mapping_cache_offset_growth(MIB / 2);
 	CHECK_EQUAL(unmapped, 3 * MIB);
 	CHECK_EQUAL(table_bytes, 0);
 	forget();

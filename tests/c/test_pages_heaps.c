@@ -31,12 +31,13 @@ static uint64_t shrink(struct sy_cache *cache)
 	return given;
 }
 
-static uint64_t reclaim(struct sy_heap *heap)
+static uint64_t reclaim(struct sy_heap *heap, bool urgent)
 {
+	(void)urgent;
 	return sy__heap_give(heap, shrink);
 }
 
-static const struct sy__heap_hooks hooks = { .reclaim = reclaim, .reclaim_urgently = reclaim };
+static const struct sy__heap_hooks hooks = { .reclaim = reclaim };
 static const struct sy_policy keeping = { .name = "keeper", .shrink = shrink };
 
 static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, unsigned slots)
@@ -169,12 +170,12 @@ static uint64_t reap_nothing(struct sy_cache *cache)
 	return 0;
 }
 
-static uint64_t reclaim_nothing(struct sy_heap *heap)
+static uint64_t reclaim_urgently(struct sy_heap *heap, bool urgent)
 {
-	return sy__heap_give(heap, reap_nothing);
+	return sy__heap_give(heap, urgent ? shrink : reap_nothing);
 }
 
-static const struct sy__heap_hooks patient = { .reclaim = reclaim_nothing, .reclaim_urgently = reclaim };
+static const struct sy__heap_hooks patient = { .reclaim = reclaim_urgently };
 
 /* A policy that keeps its memory while there is some gives it up for a request that would fail. */
 static void test_rescue(void)

@@ -94,7 +94,7 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 	if (!discard)
 		return 0;
 	if (cache->base.cache.heap->threads)
-		sy__tick_sooner(SY__TICK_PAGES); /* each slab that ends counts as a call, as many may end in one */
+		sy__tick_advance(SY__TICK_PAGES); /* each slab that ends counts as a call, as many may end in one */
 	return sy__node_discard(&cache->base, slot, row->page);
 }
 

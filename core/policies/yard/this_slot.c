@@ -152,7 +152,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 {
 	unsigned slot;
 
-	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own) && !sy__may_stir(cache->base.cache.heap))) {
+	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own) && !sy__wakes_background(cache->base.cache.heap))) {
 		sy__call_end();
 		return;
 	}
