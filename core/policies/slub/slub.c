@@ -255,7 +255,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 
 			if (!page)
 				return NULL;
-			own->partial = sy__node_slab(page)->next;
+			own->partial = *sy__slub_next(page);
 			own->partial_slabs--;
 			sy__slub_activate(cache, own, page);
 		}

@@ -58,7 +58,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 	sy__node_make_slab(&cache->base, page);
 	slab = sy__yard_slab(page);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
-	slab->base.local.freelist = NULL;
+	sy__yard_local(slab)->freelist = NULL;
 	slab->emptied_pages = 0;
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
@@ -86,7 +86,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	struct sy__node *node = sy__node_of(&cache->base, page);
-	void *first = slab->base.local.freelist, *last = NULL;
+	void *first = sy__yard_local(slab)->freelist, *last = NULL;
 	uint32_t count = slab->local_objects;
 	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
 	uint64_t old = sy__load64(&slab->base.word), new;
@@ -121,13 +121,13 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	for (void *at = own->freelist; at && free < sy__node_objects(page); at = sy__node_next(&cache->base, at), free++)
 		last = at;
 	if (last)
-		sy__node_link(&cache->base, last, slab->base.local.freelist);
+		sy__node_link(&cache->base, last, sy__yard_local(slab)->freelist);
 	else
-		own->freelist = slab->base.local.freelist;
+		own->freelist = sy__yard_local(slab)->freelist;
 	free += slab->local_objects;
 	if (free != sy__yard_in_use_now(slab) || SY__IS_HARDENED)
 		sy__yard_end_carving(cache, own);
-	slab->base.local.freelist = own->freelist;
+	sy__yard_local(slab)->freelist = own->freelist;
 	slab->local_objects = (uint16_t)free;
 	own->slab = NULL;
 	own->freelist = NULL;

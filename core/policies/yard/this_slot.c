@@ -24,7 +24,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_slab(page)->base.local.freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);

@@ -141,7 +141,7 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	old = sy__load64(&slab->base.word);
 	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	slab->base.local = (struct sy__node_local){ NULL, 0, 0 };
+	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
 	sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)), sy__word_objects(old) - sy__word_in_use(old));
