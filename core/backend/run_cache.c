@@ -35,7 +35,6 @@
  */
 #include "run_cache.h"
 
-#include "large.h"
 #include "slot_areas.h"
 
 bool sy__run_cache_create(struct sy_heap *heap)
@@ -55,7 +54,7 @@ static uint64_t flush_one(struct sy_heap *heap, unsigned slot, struct sy__run_ca
 {
 	uint32_t number = __atomic_load_n(&cache->first[place], __ATOMIC_RELAXED) ? sy__run_cache_take_out(cache, place) : 0;
 
-	return number ? sy__large_release(heap, slot, sy__run_cache_page(heap, number)) : 0;
+	return number ? heap->hooks->release_run(heap, slot, sy__run_cache_page(heap, number)) : 0;
 }
 
 /* Forgets the runs that others have taken. */
@@ -140,8 +139,7 @@ static bool is_cached(struct sy_heap *heap, uint32_t number, uint32_t pages)
 {
 	struct sy_page *page = sy__run_cache_page(heap, number);
 
-	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) &&
-	       sy__large_usable(page) == (size_t)pages << SY_PAGE_SHIFT;
+	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) && sy__run_pages(page) == pages;
 }
 
 static const char *check_slot(struct sy_heap *heap, const struct sy__run_cache *cache)

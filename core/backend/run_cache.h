@@ -23,6 +23,18 @@ struct sy__run_cache {
 };
 _Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
 
+/* State of the first block of a run. */
+struct sy__run {
+	void *none;     /* a kernel has a bit of its own in the first word, which must stay clear */
+	uint32_t pages; /* of the whole run */
+};
+SY_ASSERT_SLAB_STATE(struct sy__run, none);
+
+static inline uint32_t sy__run_pages(const struct sy_page *head)
+{
+	return SY_SLAB_STATE(const struct sy__run, head)->pages;
+}
+
 /* For a heap of threads that is being created; false: no memory. */
 bool sy__run_cache_create(struct sy_heap *);
 
