@@ -24,8 +24,6 @@
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
 
-#include <string.h>
-
 typedef struct {
 	unsigned held;
 } sy__lock_t;
@@ -292,19 +290,6 @@ static inline uint64_t sy__now(void)
 	return sy__clock();
 }
 
-static inline void sy__copy(void *to, const void *from, size_t bytes)
-{
-	memcpy(to, from, bytes);
-}
-
-static inline void sy__fill(void *to, int byte, size_t bytes)
-{
-	memset(to, byte, bytes);
-}
-
-static inline bool sy__same(const void *a, const void *b, size_t bytes)
-{
-	return memcmp(a, b, bytes) == 0;
-}
+#include "bytes.h"
 
 #endif
