@@ -113,12 +113,14 @@ static inline uint64_t sy__word_take(uint64_t word)
 
 /* ---- Slabs, nodes, caches ----------------------------------------------------------------------------------------------- */
 
+#define SY__NODE_OWN_BYTES 16
+
 /* The state of a slab, in the descriptor of its first page, begins with this. */
 struct sy__node_slab {
 	struct sy_cache *cache;
 	union {
 		struct sy_list link; /* in sy__node.partial; under the node's lock */
-		_Alignas(8) unsigned char own[16]; /* while a slot has the slab: what the policy keeps there; the slot's own */
+		_Alignas(8) unsigned char own[SY__NODE_OWN_BYTES]; /* while a slot has the slab: what the policy keeps there; the slot's own */
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
 	_Alignas(8) uint64_t word;

@@ -10,8 +10,7 @@
 #include "yard.h"
 
 /* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
- * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links at the start of
- * objects. */
+ * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links in front. */
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);

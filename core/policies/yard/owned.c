@@ -8,12 +8,10 @@
  *
  * Carving. The objects of a new slab are not linked at once: nobody may ever need most of them, and they would be written to long
  * before they are used. They are linked as they are needed, up to the end of a page at a time, or a few large ones. A slab that
- * was empty is carved again from its start, and its lists are forgotten. Objects of caches with constructors are linked when they
- * are made, and stay so.
+ * was empty is carved again from its start, and its lists are forgotten. Constructed objects are linked when they are made.
  *
  * The remote list serves only a slot that has an active slab, objects of a cache line or more (who gets a smaller one would share
- * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and where all memory is
- * on one node.
+ * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and memory of one node.
  */
 #include "../../bug.h"
 #include "../../this_slot.h"

@@ -1,7 +1,6 @@
 /*
  * yard: the life of a slab, away from the fast path. It is born owned, and leaves its slot when it is full (owned.c), when it is an empty
- * one too many, and when the slot is drained: because its thread ends, its CPU goes away, or memory is wanted back. Then it comes to its
- * node, or ends (../node.c).
+ * one too many, and when the slot is drained: its thread ends, its CPU goes away, or memory is wanted back. Then it joins its node or ends.
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
@@ -80,8 +79,7 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
 /* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
  * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the
  * objects that they freed; and no mark stays in a descriptor that may be a large allocation's next. A slab that is partial from now on
- * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. Pages
- * that went back. */
+ * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);

@@ -33,8 +33,7 @@
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
  * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the list of the node that
- * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. A free looks whose the slab is
- * (remote.c).
+ * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. Frees are in remote.c.
  *
  * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
  * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab

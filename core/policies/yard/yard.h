@@ -22,7 +22,7 @@ struct sy__yard_local {
 	void *freelist;      /* objects that the owner freed */
 	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
 };
-_Static_assert(sizeof(struct sy__yard_local) <= sizeof(((struct sy__node_slab *)0)->own), "a slab has room for it");
+#define sy__yard_local(slab) ((struct sy__yard_local *)(void *)(slab)->base.own)
 
 /* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
 struct sy__yard_slab {
@@ -34,6 +34,7 @@ struct sy__yard_slab {
 	};
 };
 SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
+_Static_assert(sizeof(struct sy__yard_local) <= SY__NODE_OWN_BYTES, "a slab has room for it");
 
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
@@ -92,11 +93,6 @@ static inline struct sy__yard_cache *sy__yard_cache(struct sy_cache *cache)
 static inline struct sy__yard_slab *sy__yard_slab(struct sy_page *page)
 {
 	return SY_SLAB_STATE(struct sy__yard_slab, page);
-}
-
-static inline struct sy__yard_local *sy__yard_local(const struct sy__yard_slab *slab)
-{
-	return (struct sy__yard_local *)(uintptr_t)slab->base.own;
 }
 
 static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
