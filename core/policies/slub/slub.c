@@ -41,7 +41,7 @@
  *   ___slab_alloc                                       alloc_slow, alloc_from_slot
  *   get_freelist                                        take_rest
  *   get_partial_node, acquire_slab                      take_partial, use_partial
- *   get_any_partial                                     take_foreign_partial
+ *   get_any_partial                                     take_remote_partial
  *   new_slab, allocate_slab                             sy__slub_new_slab, sy__node_take_pages
  *   __slab_free                                         free_slow, free_moving
  *   put_cpu_partial                                     sy__slub_keep
@@ -108,7 +108,7 @@ static inline bool is_free_already(uint64_t word, const void *object)
 }
 
 /* Frees into a slab that is not the slot's active one, by the slab's word alone; false: the slab would move. */
-static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
+static bool push_remote(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
 {
 	struct sy__node_slab *slab = sy__node_slab(head);
 	uint64_t old = sy__load64(&slab->word);
@@ -137,7 +137,7 @@ static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot
 	(void)page;
 	if (sy__likely(sy__slub_is_active(own, object)))
 		return push_active(cache, own, object);
-	return push_foreign(cache, sy__node_head(&cache->base, object), object);
+	return push_remote(cache, sy__node_head(&cache->base, object), object);
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
@@ -163,9 +163,9 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 
 /* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
  * stopped all slots relies on that. */
-static SY__OUT_OF_LINE bool push_foreign_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
+static SY__OUT_OF_LINE bool push_remote_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
-	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
+	return own->pushes && !sy__tick_is_due() && push_remote(cache, sy__node_head(&cache->base, object), object);
 }
 
 static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
@@ -173,7 +173,7 @@ static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy_
 	(void)page;
 	if (sy__likely(sy__slub_is_active(own, object)))
 		return push_active(cache, own, object);
-	return push_foreign_this_slot(cache, own, object);
+	return push_remote_this_slot(cache, own, object);
 }
 
 static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
@@ -325,7 +325,7 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 /* Other slots take from a node only slabs beyond min_partial, to leave a busy node alone. Nodes are asked in order of number from the
  * nearest on, as distances are not known here. Linux skips this for one request in forty, by the cycle counter; that would not be
  * repeatable, so we never do. */
-static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
+static bool take_remote_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
 {
 	unsigned nodes = cache->base.cache.heap->nodes;
 
@@ -347,7 +347,7 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 	bool taken = take_partial(cache, own, &cache->base.nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 
 	if (!taken && node == SY_ANY_NODE)
-		taken = take_foreign_partial(cache, own, nearest);
+		taken = take_remote_partial(cache, own, nearest);
 	return taken && pop(cache, own, &object) ? object : NULL;
 }
 
