@@ -274,8 +274,8 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			break;
-		*link = sy__link_to(&cache->base, key, slab->base.local.freelist);
-		slab->base.local.freelist = object;
+		*link = sy__link_to(&cache->base, key, sy__yard_local(slab)->freelist);
+		sy__yard_local(slab)->freelist = object;
 		slab->local_objects++;
 	}
 	own->ring.first = (first + i) % SY__RING;
