@@ -3,7 +3,7 @@
  *
  * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3).
  * The hot functions jump from here to the policy. This file also creates and destroys heaps and caches, computes
- * alignment, has heaps give memory back, and verifies accounting.
+ * alignment, and has heaps give memory back.
  *
  * Where things live. Everything is in pages of the page allocator, counted as metadata. The heap structure has pages of its
  * own, the heap header; caches and per-slot state come from metadata.c. Taking pages needs a heap that counts them. So a heap
@@ -24,7 +24,7 @@
  *
  * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held: the page allocator
  * may then ask this heap to shrink, and shrinking takes the lock. The policy's cache_init and cache_fini run outside it. The
- * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and claims do. Destructors may
+ * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and stops do. Destructors may
  * run under sy_heap.lock, so they must not call into a heap.
  */
 #include "bug.h"
@@ -268,7 +268,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	bool threads = heap->threads;
 	unsigned slot;
 
-	if (threads && !sy__claim_enter(&slot)) /* which also drops the notes that threads have of its objects */
+	if (threads && !sy__stop_enter(&slot)) /* which also drops the notes that threads have of its objects */
 		return false;
 	if (threads)
 		sy__this_slot_detach(heap);
@@ -277,7 +277,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	sy__debug_detach(heap);
 	end_heap(heap);
 	if (threads)
-		sy__claim_leave();
+		sy__stop_leave();
 	return true;
 }
 
@@ -495,41 +495,24 @@ static uint64_t give(struct sy_heap *heap, sy__giver giver)
 
 uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 {
-	bool claimed = heap->threads && sy__slots_claim_try();
+	bool stopped = heap->threads && sy__stop_try();
 	uint64_t pages = give(heap, giver);
 
-	if (claimed)
-		sy__slots_release();
+	if (stopped)
+		sy__stop_end();
 	return pages;
 }
 
-static uint64_t reclaim(struct sy_heap *heap)
+static uint64_t reclaim(struct sy_heap *heap, bool urgent)
 {
-	return sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
-}
-
-static uint64_t reclaim_urgently(struct sy_heap *heap)
-{
-	return sy__heap_give(heap, heap->policy->shrink);
-}
-
-static void release_retained(struct sy_heap *heap, unsigned slot)
-{
-	heap->policy->release_retained(heap, slot);
-}
-
-static bool reservation_changes(struct sy_heap *heap, size_t pages)
-{
-	return !heap->policy->reservation_changes || heap->policy->reservation_changes(heap, pages);
+	return sy__heap_give(heap, heap->policy->reap && !urgent ? heap->policy->reap : heap->policy->shrink);
 }
 
 static const struct sy__heap_hooks hooks = {
 	.reclaim = reclaim,
-	.reclaim_urgently = reclaim_urgently,
 	.before_growth = sy__run_cache_before_growth,
-	.retain_less = sy__retained_release,
-	.release_retained = release_retained,
-	.reservation_changes = reservation_changes,
+	.release_retained = sy__retained_release,
+	.release_run = sy__large_release,
 };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
@@ -600,118 +583,4 @@ size_t sy_usable_size(struct sy_heap *heap, const void *object)
 	bytes = usable_size(heap, object);
 	sy__call_leave();
 	return bytes;
-}
-
-/* ---- Checks --------------------------------------------------------------------------------------------------- */
-
-struct sums {
-	struct sy_heap *heap;
-	uint64_t slab_pages, large_pages, metadata_pages, large_bytes;
-	const char *wrong;
-};
-
-static bool sum_up(void *context, struct sy_page *head)
-{
-	struct sums *sums = context;
-	uint64_t pages = (uint64_t)1 << sy__page_order(head);
-
-	switch (sy__page_use(head)) {
-	case SY_USE_SLAB:
-		sums->slab_pages += pages;
-		break;
-	case SY_USE_LARGE:
-		sums->large_pages += pages;
-		sums->large_bytes += sy__page_bytes(head);
-		if (sy__page_bytes(head) && sy__page_bytes(head) > sy__large_usable(head))
-			sums->wrong = "heap: a large allocation is larger than its pages";
-		break;
-	case SY_USE_METADATA:
-		sums->metadata_pages += pages;
-		break;
-	default:
-		sums->wrong = "heap: owns a page that is no slab, large allocation or metadata";
-	}
-	for (uint64_t i = 0; i < pages; i++)
-		if (sy__page_heap(head + i) != sums->heap || sy__page_head(head + i) != head)
-			sums->wrong = "heap: a page of a block does not lead to its head";
-	return !sums->wrong;
-}
-
-/* Whether all slots are claimed. Without membarrier (core/platform/threads.c) they may not be; fast calls of the other threads then
- * change counts of large allocations during a check. */
-static bool all_claimed(const struct sy_heap *heap)
-{
-	for (unsigned slot = 0; heap->threads && slot < sy__slots_high(); slot++)
-		if (!sy__slot_mine(slot))
-			return false;
-	return true;
-}
-
-static const char *check_accounting(struct sy_heap *heap)
-{
-	const struct sy_heap_counters *counters = &heap->counters;
-	struct sums sums = { .heap = heap };
-
-	sy__pages_walk(heap, sum_up, &sums);
-	if (sums.wrong)
-		return sums.wrong;
-	if (sums.slab_pages != counters->slab_pages)
-		return "heap: counted slab pages are not those that it holds";
-	if (sums.large_pages != counters->large_pages)
-		return "heap: counted large pages are not those that it holds";
-	if (sums.metadata_pages != counters->metadata_pages)
-		return "heap: counted metadata pages are not those that it holds";
-	if (all_claimed(heap) && sums.large_bytes != sy__large_live(heap))
-		return "heap: counted bytes of large allocations are not those that live";
-	if (counters->held_peak < counters->slab_pages + counters->large_pages ||
-	    counters->slab_pages_peak < counters->slab_pages)
-		return "heap: a peak is below what is held now";
-	return NULL;
-}
-
-static const char *check_caches(struct sy_heap *heap)
-{
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		const struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
-
-		if (at->next->prev != at)
-			return "heap: the list of caches is broken";
-		if (cache->heap != heap || (cache->policy->check != heap->policy->check && !heap->debug))
-			return "heap: a cache of another heap is in its list";
-		if (!cache->users)
-			return "heap: a cache has no user";
-		if (!cache->align || (cache->align & (cache->align - 1)))
-			return "heap: a cache's alignment is no power of two";
-	}
-	return NULL;
-}
-
-static const char *check(struct sy_heap *heap)
-{
-	const char *wrong = check_caches(heap);
-
-	if (!wrong)
-		wrong = check_accounting(heap);
-	if (!wrong)
-		wrong = sy__run_cache_check(heap);
-	if (!wrong)
-		wrong = sy__metadata_check(heap);
-	if (!wrong)
-		wrong = sy__deferred_check(heap);
-	if (!wrong && heap->policy->check)
-		wrong = heap->policy->check(heap);
-	if (!wrong)
-		wrong = sy__debug_verify(heap);
-	return wrong;
-}
-
-const char *sy_heap_check(struct sy_heap *heap)
-{
-	const char *wrong;
-
-	if (!sy__slots_stop(heap))
-		return "heap: a check from inside a constructor or destructor";
-	wrong = check(heap);
-	sy__slots_resume(heap);
-	return wrong;
 }

@@ -27,15 +27,14 @@ struct sy_grace {
 
 /* What a heap registers with the layers below. */
 struct sy__heap_hooks {
-	/* Memory is short (reclaim_urgently: a request would fail): the heap gives back what it can; returns how many pages. */
-	uint64_t (*reclaim)(struct sy_heap *);
-	uint64_t (*reclaim_urgently)(struct sy_heap *);
+	/* Memory is short (urgent: a request would fail): the heap gives back what it can; returns how many pages. */
+	uint64_t (*reclaim)(struct sy_heap *, bool urgent);
 	/* In heaps of threads, with no lock held: a request of this slot is about to take pages without memory. True: the slot retains
-	 * empty slabs; the caller releases them by retain_less and looks again. `tries`: how often this request did so. */
+	 * empty slabs; the caller has it release them, and looks again. `tries`: how often this request did so. */
 	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
-	void (*retain_less)(struct sy_heap *, unsigned slot);
-	void (*release_retained)(struct sy_heap *, unsigned slot); /* has the policy give back the slot's retained empty slabs */
-	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* new length of the range; false: no memory to describe it */
+	void (*release_retained)(struct sy_heap *, unsigned slot);
+	/* For the run caches: gives the pages of a run back that no client has; how many. */
+	uint64_t (*release_run)(struct sy_heap *, unsigned slot, struct sy_page *head);
 };
 
 struct sy_heap {
@@ -51,7 +50,7 @@ struct sy_heap {
 	const struct sy__debug_hooks *debug_hooks; /* for caches with checks */
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS; of threads as many as there may be */
 	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
-	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/this_slot.h */
+	bool threads;    /* each slot belongs to a thread; others stop it to reach it, see core/this_slot.h */
 	bool concurrent; /* several CPUs use slots at once, in a heap of threads or in a kernel: a caller may touch another slot's
 	                  * state only if sy__slot_mine says so */
 	unsigned tick_slot; /* the slot that is visited at tick_due, see visits.c; same lock */
@@ -62,14 +61,14 @@ struct sy_heap {
 	/* Hooks of the program, or NULL. */
 	void *(*on_failure)(size_t size, unsigned flags, struct sy_heap *); /* a kmalloc without slot failed; returns its result */
 	void *(*on_cache_failure)(struct sy_cache *, unsigned flags);       /* likewise an allocation from a cache */
-	void (*on_tick)(struct sy_heap *); /* now and then, in slow calls that look at the clock */
-	void (*on_outside)(struct sy_heap *); /* after such a call, if it was an allocation; no call is open. Anyone's, as the next */
-	void (*on_stir)(struct sy_heap *);    /* in calls that may leave something to give back, so sy__heap_tend has work */
+	void (*on_slow_call)(struct sy_heap *); /* in slow calls that look at the clock */
+	void (*after_slow_call)(struct sy_heap *); /* after such a call, if it was an allocation; no call is open. Unsynchronised, as the next */
+	void (*wake_background)(struct sy_heap *);    /* in calls that leave work for sy__heap_background_work */
 	void (*on_large_alloc)(struct sy_heap *, const void *pages, size_t bytes); /* a large allocation took new pages */
 	void (*on_large_free)(struct sy_heap *, const void *pages, size_t bytes);  /* it ends, and its pages are about to go */
 	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */
 	void (*on_bug)(struct sy_heap *, enum sy_bug, const void *address); /* see bug.h */
-	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
+	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Unsynchronised */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	uint64_t wait_ns;  /* most that a request with SY_KM_SLEEP waits; for on_failure */
 	bool kfree_frees_all; /* kfree takes objects of caches, too, as Linux's does */
@@ -84,9 +83,9 @@ struct sy_heap {
 	struct sy_list threads_link; /* in the list of heaps of threads, see this_slot.c */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
-	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read by anyone */
-	struct sy_time scavenge_due; /* in heaps of threads: time of the next policy->scavenge or reap; anyone's */
-	size_t scavenged_pages; /* pages with memory after the last one; anyone's */
+	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read without it */
+	struct sy_time scavenge_due; /* in heaps of threads: time of the next policy->scavenge or reap; unsynchronised */
+	size_t scavenged_pages; /* pages with memory after the last one; unsynchronised */
 	struct sy_metadata metadata;
 	sy__lock_t slot_areas_lock;
 	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */
@@ -96,8 +95,8 @@ struct sy_heap {
 	char *run_cache_memory;
 	struct sy_page *run_cache_table;
 	bool run_cache_enabled;        /* there is one node, and page numbers have 32 bits */
-	bool run_cache_filled;         /* a hint that some slot caches runs; anyone's */
-	struct sy_time run_cache_due;  /* time of the next flush; anyone's */
+	bool run_cache_filled;         /* a hint that some slot caches runs; unsynchronised */
+	struct sy_time run_cache_due;  /* time of the next flush; unsynchronised */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;

@@ -22,7 +22,7 @@
  *   sy__call_end()                 ends the call. Neither takes a lock, writes shared memory, or costs more than a few
  *                                  instructions. Calls don't nest.
  *   sy__call_note(object, state)   in a fast call on a real slot: notes an object, with the slot's state that it came from. The
- *                                  note lasts until the next one, or until a slow call or a claim may change the slot
+ *                                  note lasts until the next one, or until a slow call or a stop may change the slot
  *   sy__call_begin_with(object)    begins a fast call. True: this object is noted, and sy__call_from() returns the state noted
  *                                  with it, which the caller may use. False:
  *   sy__call_noted(state)          in a fast call: the object that is noted with that state; or NULL
@@ -35,24 +35,21 @@
  *   sy__calls()                    number of the caller's slow calls, some of which look at the clock
  *   sy__calls_more()               counts one more; returns the number
  *   sy__watch(on)                  on: from the end of this slow call, all calls of the caller are slow ones, so that it looks
- *                                  at the clock again soon; the same holds for threads whose slots it claims. off: no
+ *                                  at the clock again soon; the same holds for threads that it stops. off: no
  *                                  longer. Returns the former setting
- *   sy__claim_enter(&slot)         begins a slow call and claims all other slots: waits until their owners' calls end; their
+ *   sy__stop_enter(&slot)          begins a slow call and stops all other slots: waits until their owners' calls end; their
  *                                  next calls wait. Not from inside a call (false)
- *   sy__claim_enter_soon(&slot)    the same, but gives up after a while (false): an owner may have been stopped in its call
- *   sy__claim_leave()              ends it
+ *   sy__stop_enter_soon(&slot)     the same, but gives up after a while (false): an owner may have been stopped in its call
+ *   sy__stop_leave()               ends it
  *   sy__fast_calls_lock()          to be called when a heap is made whose fast calls take locks: a fork waits for their ends, too
  *   sy__signals_learn()            to be called each second or so: whether handlers of signals might keep a thread in a call
- *   sy__slots_claim_try()          claims all other slots from inside a slow call, locks held or not. Never waits for long, so
- *                                  it may leave some slots out. False: nothing is claimed
- *   sy__slots_release()            ends that claim
- *   sy__slot_claim(slot)           claims one slot without an owner, from inside a slow call without claims; never waits. False:
- *                                  the slot has an owner, or somebody else claims
- *   sy__slot_release(slot)         ends that claim
+ *   sy__stop_try()                 stops all other slots from inside a slow call, locks held or not. Never waits for long, so
+ *                                  it may leave some slots out. False: nothing is stopped
+ *   sy__stop_end()                 has them go on
  *   sy__thread_slots()             slots for threads: SY_THREAD_SLOTS, or SY_FEW_THREAD_SLOTS where addresses are few
  *   sy__thread_slots_reduce()      there are so few; false: slots beyond are in use, or there are no more already
  *   sy__slots_high()               slots from this one on never had an owner
- *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or claimed by it
+ *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or stopped by it
  *   sy__slot_unowned(slot)         whether the slot has no owner; a hint unless the caller may touch the slot
  *   sy__on_slot_end(f)             has f(slot) called when a slot's owner ends, in a slow call of that thread. There is one f for
  *                                  the whole program
@@ -68,12 +65,12 @@
  *   sy__source_withdraw(p, bytes)  turns usable space into reserved space again; its contents are lost
  *   sy__source_prefer_huge(p, bytes)  asks for the machine's huge pages there; false: it has none
  *   sy__source_prefer_small(p, bytes)  asks for small pages there, as little of the space is ever touched
- *   sy__source_tells()             whether anybody can tell what has memory
- *   sy__source_has(p, bytes, least)  whether at least so many bytes there have memory; true if nobody can tell
- *   sy__source_allows(bytes)       whether the limit to the process's addresses allows so many in all; it may have been set
+ *   sy__source_tells()             whether the system tells what has memory
+ *   sy__source_has(p, bytes, least)  whether at least `least` bytes there have memory; true if the system does not tell
+ *   sy__source_allows(bytes)       whether the limit to the process's addresses allows these bytes in all; it may have been set
  *                                  after they were reserved
  *   sy__source_release(p, bytes)   gives the address space back, or the end of it
- *   sy__source_reserve_at(p, bytes)  reserves such an end again; false: somebody else has those addresses
+ *   sy__source_reserve_at(p, bytes)  reserves such an end again; false: the program has those addresses
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same
  *  

@@ -40,7 +40,7 @@ struct sy_page;
  * objects are never NULL.
  *
  * The dummy slot. In front of slot 0, a cache's per-slot state (core/backend/slot_areas.h) has one more, the dummy's. It is always
- * empty: no free list, no active slab, no room. A thread without a slot, or whose slot is claimed, runs on the dummy and so
+ * empty: no free list, no active slab, no room. A thread without a slot, or whose slot is stopped, runs on the dummy and so
  * misses; fast paths need no other check for these cases. Nobody writes to the dummy's state.
  */
 struct sy_this_slot {

@@ -6,16 +6,16 @@
  * as the caller drives all slots alone.
  *
  * The generic entries are the slow half of every fast path. They have the platform give the caller its real slot
- * (sy__call_enter), which also refuses calls from constructors and waits while the slot is claimed. Then they serve the
+ * (sy__call_enter), which also refuses calls from constructors and waits while the slot is stopped. Then they serve the
  * request by the policy's function with slots, and end the call.
  *
  * Time. The library runs no thread in the background, unless the user of malloc wants one (malloc/background.c). So slow calls do what
  * is due by time: ends of grace periods, visits of idle slots, decay of free memory. Slots are scavenged each second, and when the
- * heap has grown by a quarter: what threads keep that have nothing to do serves others then. Where growth meets another claim, the next look tries again. Each SY__TICK_CALLS-th slow
- * call of a thread looks at the clock. A policy whose threads seldom make slow calls counts fast ones as well, and makes one slow
- * when a look is due (sy__tick_is_due). Visits go over all slots and claim them first; SLACK bounds how often.
+ * heap has grown by a quarter: what idle threads keep serves others then. Where growth meets another stop, the next look tries again.
+ * Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads seldom make slow calls counts fast ones as
+ * well, and makes one slow when a look is due (sy__tick_is_due). Visits go over all slots and stop them first; SLACK bounds how often.
  *
- * Heaps of threads are on a list, because a thread that ends gives up its state in each of them. Only claims come before the
+ * Heaps of threads are on a list, because a thread that ends gives up its state in each of them. Only stops come before the
  * list's lock in the lock order. It is taken inside calls only, so nobody holds it while a thread forks.
  */
 #include "this_slot.h"
@@ -30,7 +30,7 @@
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SCAVENGE_PERIOD SY__SECOND
-#define FEW_SLOTS 2u /* the shared one and a thread's: whoever is alone gives up what it retains before the heap grows */
+#define FEW_SLOTS 2u /* the shared one and a thread's: a thread that is alone gives up what it retains before the heap grows */
 #define GROWN_SHARE 4u
 #define GROWN_LEAST (((size_t)16 << 20) / SY_PAGE_SIZE)
 #define RUN_CACHE_PERIOD (SY__SECOND / 10)
@@ -40,11 +40,11 @@
 
 static void visit_slots(struct sy_heap *heap)
 {
-	bool claimed = sy__slots_claim_try();
+	bool stopped = sy__stop_try();
 
 	heap->policy->tick(heap);
-	if (claimed)
-		sy__slots_release();
+	if (stopped)
+		sy__stop_end();
 }
 
 /* Whether periodic work is due; sets the next time. Two threads may find it due at once, and do it twice. */
@@ -72,18 +72,18 @@ static void scavenge_in_time(struct sy_heap *heap, uint64_t now)
 {
 	sy__giver giver = heap->policy->scavenge ? heap->policy->scavenge : heap->policy->reap;
 	size_t before = __atomic_load_n(&heap->scavenged_pages, __ATOMIC_RELAXED);
-	bool due = is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD), claimed;
+	bool due = is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD), stopped;
 
 	if (due)
 		sy__signals_learn();
 	else if (!has_grown(heap))
 		return;
-	claimed = sy__slots_claim_try();
-	if (giver && (claimed || due))
+	stopped = sy__stop_try();
+	if (giver && (stopped || due))
 		sy__heap_give(heap, giver);
-	if (claimed)
-		sy__slots_release();
-	__atomic_store_n(&heap->scavenged_pages, claimed ? sy__pages_backed(heap->pages) : before, __ATOMIC_RELAXED);
+	if (stopped)
+		sy__stop_end();
+	__atomic_store_n(&heap->scavenged_pages, stopped ? sy__pages_backed(heap->pages) : before, __ATOMIC_RELAXED);
 }
 
 /* Does not ask run_cache_filled, which may miss runs (backend/run_cache.c). */
@@ -97,8 +97,8 @@ static void flush_run_cache_in_time(struct sy_heap *heap, uint64_t now)
  * threads' calls are slow ones, and look at the clock more often. With several heaps, the one looked at last decides. */
 static void watch(bool on)
 {
-	if (!sy__watch(on) && on && sy__slots_claim_try())
-		sy__slots_release();
+	if (!sy__watch(on) && on && sy__stop_try())
+		sy__stop_end();
 	for (unsigned call = WATCH_CALLS; on && call < SY__TICK_CALLS; call++)
 		sy__calls_more();
 }
@@ -112,8 +112,8 @@ static void do_due(struct sy_heap *heap)
 		visit_slots(heap);
 	scavenge_in_time(heap, now);
 	flush_run_cache_in_time(heap, now);
-	if (heap->on_tick)
-		heap->on_tick(heap);
+	if (heap->on_slow_call)
+		heap->on_slow_call(heap);
 }
 
 static SY__COLD void tick(struct sy_heap *heap)
@@ -122,12 +122,12 @@ static SY__COLD void tick(struct sy_heap *heap)
 	watch(sy__pages_decay(heap->pages));
 }
 
-static SY__COLD void stir(struct sy_heap *heap)
+static SY__COLD void wake_background(struct sy_heap *heap)
 {
-	void (*stirs)(struct sy_heap *) = __atomic_load_n(&heap->on_stir, __ATOMIC_RELAXED);
+	void (*wake)(struct sy_heap *) = __atomic_load_n(&heap->wake_background, __ATOMIC_RELAXED);
 
-	if (stirs)
-		stirs(heap);
+	if (wake)
+		wake(heap);
 }
 
 static inline bool looks_at_clock(void)
@@ -139,19 +139,19 @@ void sy__this_slot_leave(struct sy_heap *heap)
 {
 	if (sy__unlikely(looks_at_clock()))
 		tick(heap);
-	if (sy__unlikely(sy__may_stir(heap)))
-		stir(heap);
+	if (sy__unlikely(sy__wakes_background(heap)))
+		wake_background(heap);
 	sy__call_leave();
 }
 
 /* The heap may be gone after the call. */
 static SY__COLD void leave_allocation_late(struct sy_heap *heap)
 {
-	void (*outside)(struct sy_heap *) = __atomic_load_n(&heap->on_outside, __ATOMIC_RELAXED);
+	void (*after)(struct sy_heap *) = __atomic_load_n(&heap->after_slow_call, __ATOMIC_RELAXED);
 
 	sy__this_slot_leave(heap);
-	if (outside)
-		outside(heap);
+	if (after)
+		after(heap);
 }
 
 static inline void leave_allocation(struct sy_heap *heap)
@@ -162,7 +162,7 @@ static inline void leave_allocation(struct sy_heap *heap)
 		sy__this_slot_leave(heap);
 }
 
-bool sy__heap_tend(struct sy_heap *heap)
+bool sy__heap_background_work(struct sy_heap *heap)
 {
 	size_t before = sy__pages_backed(heap->pages);
 	unsigned slot;
@@ -271,7 +271,7 @@ void sy__this_slot_large_free(void *object, struct sy_heap *heap, struct sy_page
 {
 	ptrdiff_t slot_offset = sy__call_begin();
 
-	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__may_stir(heap) &&
+	if (sy__likely(sy__page_is_large(page) && heap->run_cache && slot_offset != SY__DUMMY_OFFSET && !sy__wakes_background(heap) &&
 	               sy__large_free_cached(heap, sy__run_cache_at(heap, slot_offset), page, object)))
 		sy__call_end();
 	else
@@ -434,7 +434,7 @@ static void slot_ends(unsigned slot)
 			heap->policy->drain(heap, slot);
 		sy__run_cache_flush_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
-		stir(heap);
+		wake_background(heap);
 	}
 	sy__unlock(&sy__heaps_of_threads.lock);
 }

@@ -29,14 +29,16 @@ SY__COLD void *sy__this_slot_kmalloc(size_t size, unsigned flags, struct sy_heap
 SY__COLD void *sy__this_slot_malloc(size_t size, struct sy_heap *);
 SY__COLD void sy__this_slot_kfree(void *object, struct sy_heap *);
 SY__COLD void *sy__zeroed(const struct sy_cache *, void *object); /* out of line, so that fast paths need no stack frame; returns it */
-static inline bool sy__may_stir(const struct sy_heap *heap) /* whether sy_heap.on_stir waits for a call, which then should be a slow one */
-{
-	return __atomic_load_n(&heap->on_stir, __ATOMIC_RELAXED) != NULL;
-}
 void sy__this_slot_leave(struct sy_heap *); /* ends a slow call in a heap of threads; each SY__TICK_CALLS-th looks at the clock */
 void *sy__this_slot_large_alloc(size_t size, unsigned flags, struct sy_heap *); /* by a fast call if the slot caches a run; a call need not */
 void sy__this_slot_large_free(void *object, struct sy_heap *, struct sy_page *); /* have begun. Of what is in no slab, with its page */
 void sy__this_slot_free(void *object, struct sy_heap *); /* frees any address; a call need not have begun */
+
+/* Whether the thread in the background waits to be woken (sy_heap.wake_background) by a call, which then should be a slow one. */
+static inline bool sy__wakes_background(const struct sy_heap *heap)
+{
+	return __atomic_load_n(&heap->wake_background, __ATOMIC_RELAXED) != NULL;
+}
 
 /* The slot that sy__call_begin returned; not the dummy's. */
 static inline unsigned sy__slot_of_offset(ptrdiff_t slot_offset)
@@ -45,7 +47,7 @@ static inline unsigned sy__slot_of_offset(ptrdiff_t slot_offset)
 }
 
 /* Begins a call and takes a lock: the fast path of policies without per-slot state. SY__DUMMY_OFFSET: the lock was taken, or the call
- * is due for a look at the clock, so a slow call must follow. A fast call does not wait for locks, as claimers wait for it. */
+ * is due for a look at the clock, so a slow call must follow. A fast call does not wait for locks, as stops wait for it. */
 static inline ptrdiff_t sy__call_begin_locked(sy__lock_t *lock)
 {
 	ptrdiff_t slot_offset = sy__call_begin();
@@ -61,8 +63,8 @@ static inline void sy__call_end_locked(sy__lock_t *lock)
 }
 
 /* Whether the caller may touch a slot's state of a cache. Every loop over slots asks this, except in the creation of a cache. In a
- * replay the caller drives all slots. In a concurrent heap these are the caller's own slot and the claimed ones; in heaps of
- * threads the core claims slots, as far as possible, around shrink, reap, counts, tick, check and cache_fini. Of a cache that
+ * replay the caller drives all slots. In a concurrent heap these are the caller's own slot and the stopped ones; in heaps of
+ * threads the core stops slots, as far as possible, around shrink, reap, counts, tick, check and cache_fini. Of a cache that
  * its last user destroys, all used slots are reachable. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
@@ -97,7 +99,7 @@ static inline bool sy__slots_stop(struct sy_heap *heap)
 {
 	unsigned slot;
 
-	return !heap->threads || sy__claim_enter(&slot);
+	return !heap->threads || sy__stop_enter(&slot);
 }
 
 /* The same for what can be left for another time: false also where a thread has been in a call for so long that it may be stopped. */
@@ -105,18 +107,18 @@ static inline bool sy__slots_stop_soon(struct sy_heap *heap)
 {
 	unsigned slot;
 
-	return !heap->threads || sy__claim_enter_soon(&slot);
+	return !heap->threads || sy__stop_enter_soon(&slot);
 }
 
 static inline void sy__slots_resume(struct sy_heap *heap)
 {
 	if (heap->threads)
-		sy__claim_leave();
+		sy__stop_leave();
 }
 
 /* For a thread in the background, outside of calls: does what slow calls do by time, and gives back what has been free since the last
- * look, half a second ago or more. Whether it gave anything back. */
-bool sy__heap_tend(struct sy_heap *);
+ * look, half a second ago or more. True: some memory went back. */
+bool sy__heap_background_work(struct sy_heap *);
 
 /* A function by which a policy gives memory back: shrink, reap, scavenge or trim; NULL: it can't. */
 typedef uint64_t (*sy__giver)(struct sy_cache *);

@@ -15,7 +15,7 @@ static inline bool sy__tick_is_due(void)
 
 /* Counts the pages that a slow call freed as further slow calls, up to the one that looks at the clock: a program that frees large
  * memory in few calls may make no others. */
-static inline void sy__tick_sooner(size_t pages)
+static inline void sy__tick_advance(size_t pages)
 {
 	for (size_t more = pages / SY__TICK_PAGES; more && sy__calls() & (SY__TICK_CALLS - 1); more--)
 		sy__calls_more();

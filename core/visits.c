@@ -6,7 +6,7 @@
  * late tick makes all missed visits, in order and as of their due times, so the clock alone decides what happens. Visits of
  * the slots are spread evenly over the period.
  *
- * In a heap of threads the caller visits the slots that it may touch: its own and those that it could claim (this_slot.c). In a kernel
+ * In a heap of threads the caller visits the slots that it may touch: its own and those that it could stop (this_slot.c). In a kernel
  * the CPU that tick_slot names makes the visit.
  *
  * After a long silence most missed visits would find nothing left to do. So only the last CATCH_UP periods are made up for.

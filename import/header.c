@@ -7,7 +7,7 @@
  *
  * If the last part is missing, the import failed.
  *
- * The texts come from a file that anybody may have made. Bytes outside ASCII are written as the code points of the same value.
+ * The texts come from a file that may be made up. Bytes outside ASCII are written as the code points of the same value.
  */
 #include "import.h"
 

@@ -4,18 +4,8 @@
  * The library has an anchor (library/debug/anchor.h) among its data, which leads to all heaps of threads. The anchor tells
  * which build the library is. Another build's structures may differ, so its heaps are not read. A program may have the library
  * more than once, in libslabyard.so and in libslabyard-malloc.so; each has its own anchor.
- *
- * A heap's structures lead to functions in one place, its policy. That is found again by its name; a hardened one
- * (core/policies/links.h) by way of the policy that it is a form of.
  */
 #include "inspect.h"
-
-#include "core/backend/slot_areas.h"
-#include "core/debug/layer.h"
-#include "core/list.h"
-#include "core/page_interface.h"
-#include "core/this_slot.h"
-#include "library/debug/anchor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,40 +17,35 @@
 struct search {
 	const struct target *target;
 	struct found *found;
-	char other[sizeof(((struct sy__anchor *)0)->build)]; /* a build that is not ours */
+	char other[SY_INSPECT_BUILD_BYTES]; /* a build that is not ours */
 	bool unused; /* the library is there, and has made no heap */
 };
 
-static void consider(struct search *search, uintptr_t address, const struct sy__anchor *is)
+static void consider(struct search *search, uintptr_t address, const void *copy)
 {
-	if (!is->self && is->bytes == sizeof(*is)) {
+	struct found *found = search->found;
+
+	switch (sy_inspect_anchor(copy, address, search->other, &found->sample_rate)) {
+	case SY_INSPECT_UNUSED:
 		search->unused = true;
-		return;
+		break;
+	case SY_INSPECT_ANCHOR:
+		if (found->anchor_count < sizeof(found->anchors) / sizeof(*found->anchors))
+			found->anchors[found->anchor_count++] = (const struct sy__anchor *)address;
+		break;
+	default:
+		break;
 	}
-	if ((uintptr_t)is->self != address)
-		return;
-	if (is->sample_rate)
-		search->found->sample_rate = is->sample_rate;
-	if (is->bytes != sizeof(*is) || strncmp(is->build, sy__anchor.build, sizeof(is->build)) != 0)
-		snprintf(search->other, sizeof(search->other), "%.*s", (int)sizeof(is->build) - 1, is->build);
-	else if (search->found->anchor_count < sizeof(search->found->anchors) / sizeof(*search->found->anchors))
-		search->found->anchors[search->found->anchor_count++] = (struct sy__anchor *)address;
 }
 
 static void search_region(struct search *search, const struct region *region)
 {
-	size_t bytes = region->end - region->start, there, step = _Alignof(struct sy__anchor);
+	size_t bytes = region->end - region->start, there, step = sy_inspect_anchor_align;
 	char *copy = bytes <= MOST_SEARCHED ? malloc(bytes) : NULL;
 
 	there = copy ? target_read(search->target, region->start, copy, bytes) : 0;
-	for (size_t at = -region->start % step; at + sizeof(struct sy__anchor) <= there; at += step) {
-		struct sy__anchor is;
-
-		if (memcmp(copy + at, SY__ANCHOR_MARK, sizeof(is.mark)))
-			continue;
-		memcpy(&is, copy + at, sizeof(is));
-		consider(search, region->start + at, &is);
-	}
+	for (size_t at = -region->start % step; at + sy_inspect_anchor_bytes <= there; at += step)
+		consider(search, region->start + at, copy + at);
 	free(copy);
 }
 
@@ -96,7 +81,7 @@ bool heaps_find(const struct target *target, struct found *found, struct fault *
 		return true;
 	if (*search.other)
 		return refuse(fault, "%s has another build of slabyard, %s; this command is of %s: use the command that came "
-		              "with that library", target->name, search.other, sy__anchor.build);
+		              "with that library", target->name, search.other, sy_inspect_build());
 	if (search.unused)
 		return refuse(fault, "%s has slabyard's library, but no heap that threads use", target->name);
 	if (target->truncated)
@@ -110,92 +95,30 @@ void heaps_list(struct found *found)
 	const unsigned most = sizeof(found->heaps) / sizeof(*found->heaps);
 
 	found->count = 0;
-	for (unsigned i = 0; i < found->anchor_count; i++) {
-		const struct sy_list *list = found->anchors[i]->heaps;
-
-		for (struct sy_list *at = list->next; at != list && found->count < most; at = at->next)
-			found->heaps[found->count++] = sy__entry(at, struct sy_heap, threads_link);
-	}
+	for (unsigned i = 0; i < found->anchor_count; i++)
+		for (struct sy_heap *heap = NULL; found->count < most && (heap = sy_inspect_next_heap(found->anchors[i], heap));)
+			found->heaps[found->count++] = heap;
 }
 
-const struct sy__anchor *heaps_mappings(const struct found *found)
+bool heaps_mappings(const struct found *found, size_t *objects, size_t *bytes)
 {
 	for (unsigned i = 0; i < found->anchor_count; i++)
-		if (found->anchors[i]->mappings)
-			return found->anchors[i];
-	return NULL;
+		if (sy_inspect_mappings(found->anchors[i], objects, bytes))
+			return true;
+	return false;
 }
 
-/* ---- Memory that will be needed ------------------------------------------------------------------------------- */
-
-struct want {
-	const struct sy_heap *heap;
-	bool all;
-};
-
-/* Nothing reads what a large allocation holds. */
-static bool want_block(void *context, struct sy_page *page)
+void heaps_adopt_slots(struct found *found)
 {
-	const struct want *want = context;
-
-	if (sy__page_is_metadata(page) || (want->all && sy__page_is_slab(page)))
-		image_want(sy__page_address(want->heap, page), SY_PAGE_SIZE << sy__page_order(page) % SY_ORDERS);
-	return true;
-}
-
-void heaps_want(const struct sy_heap *heap, bool all)
-{
-	struct want want = { heap, all };
-	const struct sy__slot_area *area = NULL;
-	const char *pages;
-
-	image_want(sy__pages_base(heap)->table, sy__known_pages(heap) * sizeof(struct sy_page));
-	while (sy__slot_areas_next(heap, &area, &pages))
-		image_want(pages, (sy__slots_high() + (size_t)1) * SY_SLOT_STRIDE);
-	sy__pages_find(heap, heap); /* reads what the walk below does not: which pages have memory */
-	sy__pages_walk((struct sy_heap *)(uintptr_t)heap, want_block, &want);
-}
-
-/* ---- Use ------------------------------------------------------------------------------------------------------ */
-
-static const struct sy_policy *policy_of(const struct found *found, const struct sy_policy *theirs)
-{
+	found->inside = 0;
 	for (unsigned i = 0; i < found->anchor_count; i++)
-		for (unsigned j = 0; j < SY__ANCHOR_POLICIES; j++) {
-			const struct sy_policy *policy = sy_policy_find(found->anchors[i]->policies[j].name);
-
-			if (policy && theirs == found->anchors[i]->policies[j].policy)
-				return policy;
-			if (policy && policy->hardened && theirs == found->anchors[i]->policies[j].hardened)
-				return policy->hardened;
-		}
-	return NULL;
-}
-
-static bool adopt(const struct found *found, struct sy_heap *heap)
-{
-	struct sy__debug *debug = heap->debug;
-	const struct sy_policy *policy = policy_of(found, debug ? debug->below : heap->policy);
-
-	if (!policy)
-		return false;
-	if (!debug || heap->policy != &debug->policy)
-		heap->policy = policy;
-	if (debug)
-		sy__debug_over(debug, policy);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
-
-		if (!debug || cache->policy != &debug->policy)
-			cache->policy = policy;
-	}
-	return true;
+		found->inside += sy_inspect_adopt_slots(found->anchors[i], image_has);
 }
 
 bool heaps_adopt(struct found *found, struct fault *fault)
 {
 	for (unsigned i = 0; i < found->count; i++)
-		if (!adopt(found, found->heaps[i]))
+		if (!sy_inspect_adopt(found->heaps[i], found->anchors, found->anchor_count))
 			return refuse(fault, "the heap at %p is damaged: its policy is none of the library's",
 			              (void *)found->heaps[i]);
 	return true;

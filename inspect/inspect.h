@@ -3,8 +3,8 @@
  *
  * The other program's memory is brought to the same addresses in this process (image.c), from a process that is stopped
  * meanwhile (process.c) or from a core file (core.c). Then its heaps are as good as our own, but for their pointers to code.
- * These are set to this program's code (heaps.c), and the library's own walk, records and log tell what there is. So nothing
- * here knows how a policy keeps its objects.
+ * These are set to this program's code (heaps.c), and the library's own walk, records and log tell what there is
+ * (library/lab/inspect.h). So nothing here knows how a policy keeps its objects.
  *
  * All of that memory is somebody else's, and may be damaged or made up: a pointer that leads nowhere ends this program with one
  * line. When the copy is there, this program gives up all rights that the other one did not have (privileges.c).
@@ -12,8 +12,7 @@
 #ifndef INSPECT_H
 #define INSPECT_H
 
-#include <slabyard/slabyard.h>
-
+#include "library/lab/inspect.h"
 #include "programs/fault.h"
 #include "programs/json.h"
 
@@ -103,7 +102,7 @@ bool privileges_drop(const struct target *, struct fault *);
 /* ---- heaps.c -------------------------------------------------------------------------------------------------- */
 
 struct found {
-	struct sy__anchor *anchors[8]; /* one for each copy of the library */
+	const struct sy__anchor *anchors[8]; /* one for each copy of the library */
 	unsigned anchor_count;
 	const void *sample_rate; /* of its malloc, of whatever build; NULL: there is none */
 	struct sy_heap *heaps[64];
@@ -114,9 +113,11 @@ struct found {
 bool heaps_find(const struct target *, struct found *, struct fault *); /* the anchors */
 bool heaps_find_sampling(const struct target *, struct found *, struct fault *); /* found->sample_rate */
 void heaps_list(struct found *);                   /* reads the list of heaps; may be called again */
-void heaps_want(const struct sy_heap *, bool all); /* notes the memory of a heap; not all: its bookkeeping alone */
+void heaps_adopt_slots(struct found *);            /* found->inside */
 bool heaps_adopt(struct found *, struct fault *);  /* makes all usable */
-const struct sy__anchor *heaps_mappings(const struct found *); /* the anchor of a malloc; NULL: there is none */
+
+/* Number and bytes of the objects of a malloc that are mappings of their own. False: there is no malloc. */
+bool heaps_mappings(const struct found *, size_t *objects, size_t *bytes);
 
 /* ---- What is told --------------------------------------------------------------------------------------------- */
 
@@ -136,15 +137,15 @@ void profile_write(struct json *, const struct sy_heap *); /* profile.c */
 
 /* log.c */
 void log_write(struct json *, const struct found *, const struct question *);
+const char *cache_name(const struct sy_cache *); /* or what stands for none */
 void times_begin(const struct target *, const struct found *, uint64_t stopped_at);
 void time_write(struct json *, uint64_t time); /* as "seconds_ago" */
 void address_write(struct json *, const char *key, const void *address);
 
 /* stacks.c: names of functions take long to find, one by one. So an answer is written twice, first to nowhere, which only notes
  * the stacks in it; stacks_look_up then finds all their names at once. */
-struct sy__debug;
 void stacks_begin(const struct target *);
-void stack_write(struct json *, const struct sy__debug *, uint32_t number);
+void stack_write(struct json *, const struct sy_heap *, uint32_t number);
 void stacks_look_up(void);
 
 #endif

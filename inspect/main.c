@@ -11,8 +11,6 @@
 #define _GNU_SOURCE /* personality */
 #include "inspect.h"
 
-#include "core/walk.h"
-#include "library/debug/anchor.h"
 #include "programs/options.h"
 
 #include <stdlib.h>
@@ -95,14 +93,7 @@ static void want_all(struct found *found, bool all)
 {
 	heaps_list(found);
 	for (unsigned i = 0; i < found->count; i++)
-		heaps_want(found->heaps[i], all);
-}
-
-static void adopt_slots(struct found *found)
-{
-	found->inside = 0;
-	for (unsigned i = 0; i < found->anchor_count; i++)
-		found->inside += sy__slots_adopt(found->anchors[i]->slots, image_has);
+		sy_inspect_want(found->heaps[i], all, image_want);
 }
 
 /* Bookkeeping first: without it nothing can be told; without an object's memory only its slab's count may be wrong. */
@@ -111,7 +102,7 @@ static uint64_t copy_process(struct target *target, struct found *found, const c
 	static struct fault why;
 	uint64_t at, deadline = 0;
 
-	adopt_slots(found);
+	heaps_adopt_slots(found);
 	want_all(found, false);
 	image_fetch(0);
 	image_note_first();
@@ -125,7 +116,7 @@ static uint64_t copy_process(struct target *target, struct found *found, const c
 	image_counts = (struct image_counts){ 0 };
 	image_renew();
 	image_fetch(0);
-	adopt_slots(found);
+	heaps_adopt_slots(found);
 	want_all(found, false);
 	image_fetch(0);
 	want_all(found, true);
@@ -139,9 +130,9 @@ static uint64_t copy_process(struct target *target, struct found *found, const c
 
 static void write_target(struct json *json, const struct target *target, const struct found *found, const char *unstopped)
 {
-	const struct sy__anchor *mapped = heaps_mappings(found);
+	size_t objects, bytes;
 
-	json_string(json, "build", sy__anchor.build);
+	json_string(json, "build", sy_inspect_build());
 	json_known(json, "process", target->pid, (uint64_t)target->pid);
 	json_string(json, "core", target->pid ? NULL : target->name);
 	json_string(json, "program", target->program);
@@ -152,13 +143,13 @@ static void write_target(struct json *json, const struct target *target, const s
 	json_known(json, "stopped_us", target->pid, target->stopped_ns / 1000);
 	json_count(json, "copied_bytes", image_counts.copied);
 	json_count(json, "late_bytes", image_counts.late);
-	if (!mapped) {
+	if (!heaps_mappings(found, &objects, &bytes)) {
 		json_null(json, "mappings");
 		return;
 	}
 	json_object(json, "mappings");
-	json_count(json, "objects", mapped->mappings[0]);
-	json_count(json, "bytes", mapped->mappings[1]);
+	json_count(json, "objects", objects);
+	json_count(json, "bytes", bytes);
 	json_object_end(json);
 }
 
@@ -241,10 +232,10 @@ static bool act(int count, char **words, struct fault *fault)
 	if (!privileges_drop(&target, fault))
 		return false;
 	heaps_list(&found);
-	adopt_slots(&found);
+	heaps_adopt_slots(&found);
 	times_begin(&target, &found, stopped_at);
 	stacks_begin(&target);
-	sy__walk_skips_places = true;
+	sy_inspect_skip_places();
 	return heaps_adopt(&found, fault) && answer(&found, &target, &question, unstopped, fault);
 }
 

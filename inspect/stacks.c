@@ -4,12 +4,9 @@
 #define _GNU_SOURCE
 #include "inspect.h"
 
-#include "core/debug/debug.h"
-#include "library/debug/symbols.h"
-#include "library/debug/text.h"
-
 #include <fcntl.h>
 #include <link.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MOST_NOTED 8192u /* as many as are looked up (library/debug/symbols.c) */
@@ -61,12 +58,11 @@ static bool locate(uintptr_t address, const char **module, uintptr_t *offset)
 void stacks_begin(const struct target *of)
 {
 	target = of;
-	sy__symbols_locate = locate;
 }
 
 void stacks_look_up(void)
 {
-	sy__symbols_look_up(noted, noted_count);
+	sy_inspect_look_up(noted, noted_count, locate);
 	looked_up = true;
 }
 
@@ -78,37 +74,34 @@ static bool is_noted(uintptr_t address)
 	return false;
 }
 
-static void note(const struct sy__stack *stack)
+static void note(const uintptr_t *frames, unsigned depth)
 {
-	for (unsigned i = 0; i < stack->depth && i < SY__DEBUG_FRAMES && noted_count < MOST_NOTED; i++)
-		if (!is_noted(stack->frames[i]))
-			noted[noted_count++] = stack->frames[i];
+	for (unsigned i = 0; i < depth && noted_count < MOST_NOTED; i++)
+		if (!is_noted(frames[i]))
+			noted[noted_count++] = frames[i];
 }
 
 static void write_frame(struct json *json, uintptr_t address)
 {
-	const char *name = sy__symbol_of(address);
+	const char *name = sy_inspect_name_of(address);
 
-	if (*name == '?')
-		address_write(json, NULL, (const void *)address);
-	else
+	if (name)
 		json_string(json, NULL, name);
+	else
+		address_write(json, NULL, (const void *)address);
 }
 
-void stack_write(struct json *json, const struct sy__debug *debug, uint32_t number)
+void stack_write(struct json *json, const struct sy_heap *heap, uint32_t number)
 {
-	bool is_known = debug->stacks && number && number <= debug->config.stacks;
-	const struct sy__stack *stack = is_known ? &debug->stacks[number - 1] : NULL;
-	unsigned first = 0, depth = stack ? stack->depth : 0;
+	uintptr_t frames[SY_INSPECT_FRAMES];
+	unsigned first = 0, depth = sy_inspect_stack(heap, number, frames);
 
-	if (stack && !looked_up)
-		note(stack);
-	if (depth > SY__DEBUG_FRAMES)
-		depth = SY__DEBUG_FRAMES;
-	while (first + 1 < depth && sy__symbol_is_own(stack->frames[first]))
+	if (!looked_up)
+		note(frames, depth);
+	while (first + 1 < depth && sy_inspect_is_own(frames[first]))
 		first++;
 	json_array(json, "stack");
 	for (unsigned i = first; i < depth; i++)
-		write_frame(json, stack->frames[i]);
+		write_frame(json, frames[i]);
 	json_array_end(json);
 }

@@ -5,13 +5,6 @@
  */
 #include "inspect.h"
 
-#include "core/debug/debug.h"
-#include "core/heap.h"
-#include "core/list.h"
-#include "core/pages/pages.h"
-#include "library/debug/spec.h"
-#include "library/spec.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +73,7 @@ static bool is_asked(const struct sy_slab *slab)
 {
 	const char *name = summary.question->cache;
 
-	return name && !slab->large && (!*name || (slab->cache && strcmp(slab->cache->name, name) == 0));
+	return name && !slab->large && (!*name || (slab->cache && strcmp(sy_inspect_cache_name(slab->cache), name) == 0));
 }
 
 void slab_begin(struct json *json, const char *key, const struct sy_slab *slab)
@@ -89,7 +82,7 @@ void slab_begin(struct json *json, const char *key, const struct sy_slab *slab)
 
 	json_object(json, key);
 	address_write(json, "address", slab->address);
-	json_string(json, "cache", slab->cache ? slab->cache->name : NULL);
+	json_string(json, "cache", slab->cache ? sy_inspect_cache_name(slab->cache) : NULL);
 	json_count(json, "bytes", slab->bytes);
 	json_string(json, "list", slab->list);
 	json_string(json, "owner_kind", owners[slab->owner_kind]);
@@ -137,7 +130,7 @@ static bool begin_slab(void *context, const struct sy_slab *seen)
 static bool add_part(void *context, const struct sy_slab *seen, const struct sy_part *part)
 {
 	struct count *count = summary.slab.count;
-	bool is_first = !seen->large || sy__page_bytes(seen->page); /* a large object's first block alone knows its size */
+	bool is_first = !seen->large || sy_inspect_is_first_block(seen); /* a large object's first block alone knows its size */
 	bool is_object = part->is_object && is_first;
 
 	(void)context;
@@ -162,10 +155,12 @@ static bool add_part(void *context, const struct sy_slab *seen, const struct sy_
 
 static void write_count(struct json *json, const char *key, const char *name, const struct count *count)
 {
+	uint32_t object_size = 0, size = count->cache ? sy_inspect_cache_size(count->cache, &object_size) : 0;
+
 	json_object(json, key);
 	json_string(json, "name", name);
-	json_known(json, "object_size", count->cache, count->cache ? sy__debug_object_size(count->cache) : 0);
-	json_known(json, "size", count->cache, count->cache ? count->cache->size : 0);
+	json_known(json, "object_size", count->cache, object_size);
+	json_known(json, "size", count->cache, size);
 	json_count(json, "slabs", count->slabs);
 	json_count(json, "bytes", count->bytes);
 	json_known(json, "objects", !count->uncounted, count->objects);
@@ -179,67 +174,68 @@ static void write_count(struct json *json, const char *key, const char *name, co
 	json_object_end(json);
 }
 
-static void write_policy(struct json *json, const struct sy_heap *heap)
+static void write_policy(struct json *json, const struct sy_inspect_heap *told)
 {
-	const struct sy_policy *policy = sy__debug_below(heap);
-	char checks[sizeof(sy__debug_letters)] = "";
-	size_t length = 0;
-
-	json_string(json, "policy", policy->name);
+	json_string(json, "policy", told->policy);
 	json_object(json, "tunables");
-	for (unsigned i = 0; i < policy->tunable_count && i < SY_MAX_TUNABLES; i++) {
-		const struct sy_tunable *tunable = &policy->tunables[i];
-		int64_t value = heap->tunables[i];
-		char text[SY__SPEC_SHOWN];
+	for (unsigned i = 0; i < told->tunable_count && i < SY_MAX_TUNABLES; i++) {
+		const struct sy_tunable *tunable = &told->tunables[i];
+		char text[SY_INSPECT_VALUE_BYTES];
 
-		sy__spec_value(text, sizeof(text), tunable, value);
-		if (value == tunable->default_value)
+		sy_inspect_value(text, tunable, told->values[i]);
+		if (told->values[i] == tunable->default_value)
 			continue;
 		if (tunable->choices)
 			json_string(json, tunable->name, text);
 		else
-			json_signed(json, tunable->name, value);
+			json_signed(json, tunable->name, told->values[i]);
 	}
 	json_object_end(json);
-	for (unsigned i = 0; heap->debug && sy__debug_letters[i]; i++)
-		if (heap->debug->config.checks >> i & 1)
-			checks[length++] = sy__debug_letters[i];
-	json_string(json, "checks", checks);
+	json_string(json, "checks", told->checks);
 }
 
-static void write_records(struct json *json, const struct sy__debug *debug)
-{
-	uint64_t counts[3] = { 0 }, asked = 0;
-	struct sy__record_walk walk = { .depth = 0 };
-	const struct sy__record *record;
+struct records {
+	uint64_t live, quarantined, gone, asked;
+};
 
-	if (!debug) {
+static void count_record(void *context, const struct sy_inspect_record *record)
+{
+	struct records *records = context;
+
+	records->live += record->state == SY_INSPECT_LIVE;
+	records->quarantined += record->state == SY_INSPECT_QUARANTINED;
+	records->gone += record->state == SY_INSPECT_GONE;
+	records->asked += record->state == SY_INSPECT_LIVE ? record->size : 0;
+}
+
+static void write_records(struct json *json, const struct sy_heap *heap, const struct sy_inspect_heap *told)
+{
+	struct records records = { 0 };
+
+	if (!told->records) {
 		json_null(json, "records");
 		return;
 	}
-	while ((record = sy__record_next(debug, &walk))) {
-		counts[record->state % 3]++;
-		asked += record->state == SY__RECORD_LIVE ? record->size : 0;
-	}
+	sy_inspect_records(heap, count_record, &records);
 	json_object(json, "records");
-	json_count(json, "live", counts[SY__RECORD_LIVE]);
-	json_count(json, "quarantined", counts[SY__RECORD_QUARANTINED]);
-	json_count(json, "gone", counts[SY__RECORD_GONE]);
-	json_count(json, "asked_bytes", asked);
-	json_count(json, "transactions", debug->transactions);
+	json_count(json, "live", records.live);
+	json_count(json, "quarantined", records.quarantined);
+	json_count(json, "gone", records.gone);
+	json_count(json, "asked_bytes", records.asked);
+	json_count(json, "transactions", told->youngest);
 	json_object_end(json);
 }
 
-static void write_pages(struct json *json, const struct sy_heap *heap, uint64_t used_bytes)
+static void write_pages(struct json *json, const struct sy_inspect_heap *told, uint64_t used_bytes)
 {
-	const struct sy_heap_counters *counters = &heap->counters;
+	const struct sy_heap_counters *counters = told->counters;
 	uint64_t held = (counters->slab_pages + counters->large_pages + counters->metadata_pages) * SY_PAGE_SIZE;
 
 	json_count(json, "slab_bytes", counters->slab_pages * SY_PAGE_SIZE);
 	json_count(json, "large_bytes", counters->large_pages * SY_PAGE_SIZE);
 	json_count(json, "metadata_bytes", counters->metadata_pages * SY_PAGE_SIZE);
 	json_count(json, "held_bytes", held);
-	json_count(json, "free_backed_bytes", (uint64_t)sy__free_and_backed(heap->pages) * SY_PAGE_SIZE);
+	json_count(json, "free_backed_bytes", told->free_backed_bytes);
 	json_count(json, "used_bytes", used_bytes);
 	json_rest(json, "fragmentation", used_bytes, held);
 	json_count(json, "page_requests", counters->page_requests);
@@ -249,14 +245,16 @@ static void write_pages(struct json *json, const struct sy_heap *heap, uint64_t 
 void summary_write(struct json *json, struct sy_heap *heap, const struct question *question)
 {
 	const struct sy_visitor visitor = { begin_slab, add_part, NULL, add_cache };
+	struct sy_inspect_heap told;
 	uint64_t used;
 
+	sy_inspect_heap(heap, &told);
 	memset(&summary, 0, sizeof(summary));
 	summary.json = json;
 	summary.question = question;
 	json_object(json, NULL);
 	address_write(json, "address", heap);
-	write_policy(json, heap);
+	write_policy(json, &told);
 	json_array(json, "slabs");
 	sy_heap_walk(heap, &visitor);
 	end_slab();
@@ -264,15 +262,15 @@ void summary_write(struct json *json, struct sy_heap *heap, const struct questio
 	used = summary.shared.used_bytes + summary.large.used_bytes;
 	json_array(json, "caches");
 	for (unsigned i = 0; i < summary.count; i++) {
-		write_count(json, NULL, summary.counts[i].cache->name, &summary.counts[i]);
+		write_count(json, NULL, sy_inspect_cache_name(summary.counts[i].cache), &summary.counts[i]);
 		used += summary.counts[i].used_bytes;
 	}
 	json_array_end(json);
 	write_count(json, "shared", "any size", &summary.shared);
 	write_count(json, "large", "large", &summary.large);
-	write_records(json, heap->debug);
+	write_records(json, heap, &told);
 	if (question->profile)
 		profile_write(json, heap);
-	write_pages(json, heap, used);
+	write_pages(json, &told, used);
 	json_object_end(json);
 }

@@ -3,13 +3,6 @@
  */
 #include "inspect.h"
 
-#include "core/debug/layer.h"
-#include "core/heap.h"
-#include "core/page_interface.h"
-#include "core/walk.h"
-#include "library/debug/anchor.h"
-#include "malloc/mapping_header.h"
-
 #include <string.h>
 
 #define MOST_BACK ((size_t)1 << 30) /* bytes in which the start of a mapping is looked for */
@@ -30,37 +23,38 @@ struct look {
 
 /* ---- Records -------------------------------------------------------------------------------------------------- */
 
-static const char *const record_states[] = { "in use", "freed, kept in quarantine", "freed, and its memory may be used again" };
-
-static void write_half(struct json *json, const char *key, const struct sy__debug *debug, uint64_t time, uint64_t thread,
-                       uint32_t stack)
+static void write_call(struct json *json, const char *key, const struct sy_heap *heap, const struct sy_inspect_call *call)
 {
 	json_object(json, key);
-	json_count(json, "thread", thread);
-	time_write(json, time);
-	stack_write(json, debug, stack);
+	json_count(json, "thread", call->thread);
+	time_write(json, call->time);
+	stack_write(json, heap, call->stack);
 	json_object_end(json);
 }
 
-static void write_record(struct json *json, const char *key, const struct sy_heap *heap, const char *address)
+static void write_record(struct json *json, const struct sy_heap *heap, const struct sy_inspect_record *record)
 {
-	const struct sy__record *record = heap->debug && address ? sy__record_of(heap->debug, address) : NULL;
+	static const char *const states[] = {
+		[SY_INSPECT_LIVE] = "in use",
+		[SY_INSPECT_QUARANTINED] = "freed, kept in quarantine",
+		[SY_INSPECT_GONE] = "freed, and its memory may be used again",
+	};
 
 	if (!record) {
-		json_null(json, key);
+		json_null(json, "record");
 		return;
 	}
-	json_object(json, key);
+	json_object(json, "record");
 	address_write(json, "object", record->object);
 	json_count(json, "size", record->size);
-	json_string(json, "state", record_states[record->state % 3]);
-	json_string(json, "cache", record->cache ? record->cache->name : "general allocation");
+	json_string(json, "state", states[record->state]);
+	json_string(json, "cache", cache_name(record->cache));
 	json_bool(json, "guarded", record->guarded);
-	write_half(json, "allocated", heap->debug, record->allocated, record->allocator, record->allocation_stack);
-	if (record->state == SY__RECORD_LIVE)
+	write_call(json, "allocated", heap, &record->allocated);
+	if (record->state == SY_INSPECT_LIVE)
 		json_null(json, "freed");
 	else
-		write_half(json, "freed", heap->debug, record->freed, record->freer, record->free_stack);
+		write_call(json, "freed", heap, &record->freed);
 	json_object_end(json);
 }
 
@@ -84,6 +78,7 @@ static void write_part(struct json *json, const char *key, const struct sy_slab 
                        const struct sy_heap *heap)
 {
 	const struct sy_part *part = &piece->part;
+	struct sy_inspect_record record;
 
 	if (!piece->there) {
 		json_null(json, key);
@@ -96,7 +91,7 @@ static void write_part(struct json *json, const char *key, const struct sy_slab 
 	json_string(json, "list", part->list);
 	json_count(json, "owner", part->owner);
 	json_count(json, "place", part->place);
-	write_record(json, "record", heap, slab->address + part->offset + (heap->debug && part->is_object ? SY__DEBUG_FRONT : 0));
+	write_record(json, heap, sy_inspect_record_of_part(heap, slab, part, &record) ? &record : NULL);
 	json_object_end(json);
 }
 
@@ -137,20 +132,18 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 	return true;
 }
 
-/* page: the first one of a slab, or of a block of a large allocation. Of the latter only a walk from its first block can tell. */
-static void write_in_slab(struct json *json, struct sy_heap *heap, struct sy_page *page, const struct question *question)
+/* Of a large allocation only a walk from its first block can tell. */
+static void write_in_slab(struct json *json, struct sy_heap *heap, bool large, const struct question *question)
 {
 	struct look look = { .address = question->address, .json = json, .heap = heap, .all = question->slab };
 	const struct sy_visitor visitor = { see_slab, see_part, &look, NULL };
 
 	if (question->slab)
 		json_array(json, "parts");
-	if (sy__page_is_slab(page)) {
-		sy__walk_skips_places = false;
-		sy__walk_one(heap, page, &visitor);
-	} else {
+	if (large)
 		sy_heap_walk(heap, &visitor);
-	}
+	else
+		sy_inspect_walk_slab(heap, (const void *)question->address, &visitor);
 	if (question->slab)
 		json_array_end(json);
 	if (!look.found)
@@ -177,14 +170,14 @@ static bool write_mapping(struct json *json, const struct target *target, uintpt
 	if (page - least > MOST_BACK)
 		least = page - MOST_BACK;
 	for (;; page -= SY_PAGE_SIZE) {
-		const struct mapping_header *header = (const struct mapping_header *)page;
+		struct sy_inspect_mapping mapping;
 
-		if (header->mark == sy__mapping_mark(header)) {
-			bool is_inside = address - (uintptr_t)header->start < header->bytes;
+		if (sy_inspect_mapping_at((const void *)page, &mapping)) {
+			bool is_inside = address - (uintptr_t)mapping.start < mapping.bytes;
 
 			json_string(json, "place", is_inside ? "a mapping of malloc's" : "outside of the heaps");
-			json_count(json, "bytes", header->bytes);
-			address_write(json, "object", header + 1);
+			json_count(json, "bytes", mapping.bytes);
+			address_write(json, "object", mapping.object);
 			return true;
 		}
 		if (page <= least)
@@ -195,8 +188,9 @@ static bool write_mapping(struct json *json, const struct target *target, uintpt
 static void write_elsewhere(struct json *json, const struct found *found, const struct target *target, uintptr_t address)
 {
 	const struct region *region = region_of(&target->regions, address);
+	size_t objects, bytes;
 
-	if (region && heaps_mappings(found) && write_mapping(json, target, address))
+	if (region && heaps_mappings(found, &objects, &bytes) && write_mapping(json, target, address))
 		return;
 	json_string(json, "place", region ? "outside of the heaps" : "not mapped");
 	json_string(json, "region", region ? region->path : NULL);
@@ -207,21 +201,22 @@ static void write_elsewhere(struct json *json, const struct found *found, const 
 static bool write_in_heap(struct json *json, struct sy_heap *heap, const struct question *question)
 {
 	const void *address = (const void *)question->address;
-	struct sy_page *page = sy__pages_find(heap, address);
-	bool recorded = heap->debug && sy__record_of(heap->debug, address), used = sy__pages_were_used(heap, address);
+	enum sy_inspect_place place = sy_inspect_place_of(heap, address);
+	struct sy_inspect_record record;
+	bool recorded = sy_inspect_record_of(heap, address, &record);
 
-	if (!page && !recorded && !sy__holds(heap, address))
+	if (place == SY_INSPECT_OUTSIDE && !recorded)
 		return false;
 	address_write(json, "heap", heap);
-	if (!page && recorded)
-		json_string(json, "place", "an object in pages of its own");
-	else if (!page)
-		json_string(json, "place", used ? "a free page of the heap" : "a page of the heap that was never used");
-	else if (sy__page_is_metadata(page))
+	if (place >= SY_INSPECT_SLAB)
+		write_in_slab(json, heap, place == SY_INSPECT_LARGE, question);
+	else if (place == SY_INSPECT_BOOKKEEPING)
 		json_string(json, "place", "bookkeeping of the heap");
+	else if (recorded)
+		json_string(json, "place", "an object in pages of its own");
 	else
-		write_in_slab(json, heap, page, question);
-	write_record(json, "record", heap, address);
+		json_string(json, "place", place == SY_INSPECT_FREE_PAGE ? "a free page of the heap" : "a page of the heap that was never used");
+	write_record(json, heap, recorded ? &record : NULL);
 	return true;
 }
 

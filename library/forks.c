@@ -6,7 +6,7 @@
  *
  * Order. A thread that holds a lock of the list below may wait for a later one, never for an earlier one. Shrinkers run with their
  * lock held and may use everything else. RCU callbacks run with rcu.advance_lock held and may queue more. The heap's own locks
- * come last: its handlers were registered first (core/platform/threads.c), and pthread_atfork runs the handlers before a fork in
+ * come last: its handlers were registered first (core/platform/fork.c), and pthread_atfork runs the handlers before a fork in
  * reverse order. These handlers are registered by the first call of the slab API. A fork beside that very call does not take
  * the locks.
  */

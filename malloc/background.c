@@ -3,10 +3,10 @@
  *
  * Without it slow calls do what is due by time (core/this_slot.c), for all threads. Where no thread makes one more, memory stays. The
  * thread does the same as a slow call each half second. When nothing has come of that for some time, it sleeps until a call wakes it
- * that may have left something to give back (sy_heap.on_stir): an idle program is not woken.
+ * that may have left something to give back (sy_heap.wake_background): an idle program is not woken.
  *
  * The start. Creating a thread allocates, and takes locks of the C library; free is called with some of these held, as when a thread's
- * stack ends, and in the middle of a fork. So the thread starts in an allocation that has just left its call (sy_heap.on_outside), after
+ * stack ends, and in the middle of a fork. So the thread starts in an allocation that has just left its call (sy_heap.after_slow_call), after
  * the program's constructors have begun, when the thread that allocates is not forking. That is an allocation that looks at the
  * clock: small programs get no thread. A forked child, which has not got its parent's, starts its own in the same way; the child
  * of a vfork does not.
@@ -78,31 +78,31 @@ static bool is_alone(bool *first_ended)
 	return threads == 1u + *first_ended;
 }
 
-/* sy_heap.on_stir: in a slow call, or where a thread ends. */
-static void stirs(struct sy_heap *heap)
+/* sy_heap.wake_background: in a slow call, or where a thread ends. */
+static void wake(struct sy_heap *heap)
 {
-	__atomic_store_n(&heap->on_stir, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->wake_background, NULL, __ATOMIC_RELAXED);
 	if (change(&background.word, ASLEEP, AWAKE))
 		sy__word_wake(&background.word);
 }
 
-/* Calls that began before `on_stir` was set may have left something, so a last look follows that. False: this system cannot sleep. */
-static bool sleep_until_stirred(struct sy_heap *heap)
+/* Calls that began before `wake_background` was set may have left something, so a last look follows that. False: this system cannot sleep. */
+static bool sleep_until_woken(struct sy_heap *heap)
 {
 	bool slept = true;
 
 	if (!change(&background.word, AWAKE, ASLEEP))
 		return true;
-	__atomic_store_n(&heap->on_stir, stirs, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&heap->wake_background, wake, __ATOMIC_SEQ_CST);
 	sy__scavenge_soon(heap);
-	if (sy__heap_tend(heap))
-		stirs(heap);
+	if (sy__heap_background_work(heap))
+		wake(heap);
 	while (slept && seen(&background.word) == ASLEEP)
 		slept = sy__word_sleep(&background.word, ASLEEP, 0);
 	return slept;
 }
 
-static void *tend(void *context)
+static void *work(void *context)
 {
 	struct sy_heap *heap = context;
 	bool first_ended = false, sleeps = true;
@@ -113,8 +113,8 @@ static void *tend(void *context)
 		if (quiet < QUIET || first_ended)
 			sleeps = sy__word_sleep(&background.word, AWAKE, HALF_SECOND);
 		else
-			sleeps = sleep_until_stirred(heap);
-		quiet = sy__heap_tend(heap) || quiet == QUIET ? 0 : quiet + 1;
+			sleeps = sleep_until_woken(heap);
+		quiet = sy__heap_background_work(heap) || quiet == QUIET ? 0 : quiet + 1;
 	}
 	return NULL;
 }
@@ -143,19 +143,19 @@ static bool create(struct sy_heap *heap)
 	if (pthread_attr_init(&attributes) || pthread_sigmask(SIG_SETMASK, &all, &before))
 		return false;
 	pthread_attr_setstacksize(&attributes, STACK);
-	created = !pthread_create(&background.thread, &attributes, tend, heap) || /* much thread-local storage needs a larger stack */
-	          !pthread_create(&background.thread, NULL, tend, heap);
+	created = !pthread_create(&background.thread, &attributes, work, heap) || /* much thread-local storage needs a larger stack */
+	          !pthread_create(&background.thread, NULL, work, heap);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return created;
 }
 
-/* sy_heap.on_outside. */
+/* sy_heap.after_slow_call. */
 static void start(struct sy_heap *heap)
 {
-	if (!background.may_start || sy__self.claims || !sy__process_is_own() || !change(&background.stage, NONE, STARTS))
+	if (!background.may_start || sy__self.stops || !sy__process_is_own() || !change(&background.stage, NONE, STARTS))
 		return;
-	__atomic_store_n(&heap->on_outside, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->after_slow_call, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&background.stage, !sy__system_is_filtered() && serves_library(heap) && create(heap) ? RUNS : ENDED, __ATOMIC_RELEASE);
 }
 
@@ -164,7 +164,7 @@ void sy__background_start(struct sy_heap *heap)
 	if (!sy__setting_on("SLABYARD_BACKGROUND", false))
 		return;
 	background.heap = heap;
-	heap->on_outside = start;
+	heap->after_slow_call = start;
 }
 
 __attribute__((constructor)) static void constructors_run(void)
@@ -195,6 +195,6 @@ void sy__background_forked(void)
 		return;
 	background.word = AWAKE;
 	background.stage = NONE;
-	heap->on_stir = NULL;
-	heap->on_outside = start;
+	heap->wake_background = NULL;
+	heap->after_slow_call = start;
 }

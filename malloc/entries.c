@@ -110,19 +110,19 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 
 /* What the heap has got from the system since the last look, the mapping cache gives back: a program that goes on to other sizes needs
  * one or the other. Relaxed, as figures order nothing. */
-static void make_up(struct sy_heap *heap)
+static void offset_growth(struct sy_heap *heap)
 {
 	static size_t seen;
 	size_t pages = sy__pages_backed(heap->pages), before = __atomic_exchange_n(&seen, pages, __ATOMIC_RELAXED);
 
 	if (pages > before)
-		sy__mapping_cache_make_up((pages - before) << SY_PAGE_SHIFT);
+		sy__mapping_cache_offset_growth((pages - before) << SY_PAGE_SHIFT);
 }
 
-/* sy_heap.on_tick: called by the heap's slow calls now and then. */
+/* sy_heap.on_slow_call. */
 static void passes(struct sy_heap *heap)
 {
-	make_up(heap);
+	offset_growth(heap);
 	sy__mapping_cache_age();
 	sy__sample_notice();
 }
@@ -148,7 +148,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	ready = (struct service){ .heap = heap, .malloc = heap->malloc_this_slot, .free = heap->free_this_slot };
 	heap->on_failure = refused;
 	heap->on_foreign_free = foreign;
-	heap->on_tick = passes;
+	heap->on_slow_call = passes;
 	if (!heap->debug) { /* its notes of objects would keep leaks from being found */
 		heap->on_large_alloc = sy__mmap_threshold_watch;
 		heap->on_large_free = sy__mmap_threshold_learn;

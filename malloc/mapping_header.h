@@ -2,6 +2,7 @@
 #ifndef SLABYARD_MALLOC_MAPPING_HEADER_H
 #define SLABYARD_MALLOC_MAPPING_HEADER_H
 
+#include "library/debug/anchor.h"
 #include "mapping_cache.h"
 #include "parts.h"
 
@@ -12,15 +13,11 @@ struct mapping_header {
 	char *start;  /* of the mapping */
 	size_t bytes; /* of the mapping */
 	size_t used;  /* of them: the object's, and what is before it */
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 };
-_Static_assert(sizeof(struct mapping_header) == 64, "a cache line");
-
-/* By the address of the header, so that a copy is none. */
-static inline uint64_t sy__mapping_mark(const void *header)
-{
-	return 0x736c616279617264u ^ (uintptr_t)header; /* "slabyard" */
-}
+_Static_assert(sizeof(struct mapping_header) == SY__MAPPING_HEADER_BYTES, "a cache line");
+_Static_assert(offsetof(struct mapping_header, start) == offsetof(struct sy__mapping, start) &&
+               offsetof(struct mapping_header, bytes) == offsetof(struct sy__mapping, bytes), "slabyard-inspect reads them so");
 
 static inline uint64_t sy__mapping_end_mark(const void *header)
 {

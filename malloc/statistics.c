@@ -2,7 +2,7 @@
  * What malloc tells of itself: mallinfo, malloc_stats and malloc_info, as glibc has them, and malloc_trim and mallopt.
  *
  * Nothing is counted on a fast path. Figures come from the heap's counters and from its caches, which are counted with all
- * threads' slots claimed. A policy without caches tells the free bytes in its pages instead.
+ * threads' slots stopped. A policy without caches tells the free bytes in its pages instead.
  *
  * mallinfo's fields mean here:
  *
@@ -49,7 +49,7 @@ struct sy_cache *sy__next_cache(struct sy_heap *heap, const struct sy_cache *cac
 	return link == &heap->caches ? NULL : sy__entry(link, struct sy_cache, link);
 }
 
-/* All slots are claimed, so no lock of the heap's is held when another thread forks. */
+/* All slots are stopped, so no lock of the heap's is held when another thread forks. */
 static void count_objects(struct sy_heap *heap, struct figures *figures)
 {
 	const struct sy_heap_counters *counters = &heap->counters;

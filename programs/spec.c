@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 #include "options.h"
 
 #define MALLOC_PREFIX "malloc:"

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 #define TICK_NS 1000000u
 #define DEFAULT_MEMORY ((uint64_t)4 << 30) /* as population.py has it, which writes zones into every scratch file */

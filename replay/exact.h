@@ -2,7 +2,7 @@
 #ifndef REPLAY_EXACT_H
 #define REPLAY_EXACT_H
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 #include "replay.h"
 
 /* Who asks: a cache, a size class, a call site. */

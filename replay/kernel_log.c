@@ -7,7 +7,7 @@
  * Any difference is an error of the port, of the log, or of the core's independence from what is below it.
  *
  * Pages. A `pages` line tells which page frame the kernel's page allocator gave to the CPU's next call. The call gets the same
- * frame here, by a placer of library/lab.h, or none where the kernel got none. Policies that go by addresses then decide as
+ * frame here, by a placer of library/lab/replay.h, or none where the kernel got none. Policies that go by addresses then decide as
  * they did in the kernel. A request that the log does not have, or that has another size there, is counted and gets any pages.
  * Bookkeeping has a zone of its own. Old logs have no such lines; all pages are any pages then.
  *
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 #define NODE_PAGES ((uint64_t)1 << 22) /* of every node; address space, not memory */
 #define MOST_GIVEN 16u                 /* blocks that one call takes */

@@ -23,7 +23,7 @@
 #include "layout.h"
 #include "programs/options.h"
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 #include <ctype.h>
 #include <errno.h>

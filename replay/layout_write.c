@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 struct writer {
 	struct layout *layout;

@@ -298,8 +298,5 @@ int main(int count, char **words)
 	struct fault fault;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error like a full disk */
-	if (run(count, words, &fault))
-		return 0;
-	fprintf(stderr, "slabyard-replay: %s\n", fault.text);
-	return 2;
+	return program_status("slabyard-replay", run(count, words, &fault), &fault);
 }

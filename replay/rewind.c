@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 #define CHUNK 4096u /* entries of pagemap read at once */
 

@@ -20,7 +20,7 @@
 #include "replay.h"
 #include "programs/resident_status.h"
 
-#include "library/lab.h"
+#include "library/lab/replay.h"
 
 /* ---- A malloc's heap ------------------------------------------------------------------------------------------ */
 

@@ -35,7 +35,7 @@ INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
 PARTS = {
     "interface": r"library/|include/|malloc/|core/kmalloc|core/this_slot\.\S+ sy__this_slot_(?!leave)",
-    "call": r"\S+ sy__call_|core/platform/threads|core/this_slot",
+    "call": r"\S+ sy__call_|core/platform/(calls|slots|stop|threads)|core/this_slot",
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/debug/|core/(?!ticks)\w+\.[ch]",
@@ -149,7 +149,7 @@ def calls_table() -> str:
     for policy in POLICIES[:2]:
         rows.append(["`realloc` in place, then `malloc_usable_size`", policy, cell(count("resize", MALLOC, policy))])
         for order, words in (("in", "in order"), ("shuffled", "shuffled")):
-            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--foreign", "--order", order)
+            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--remote", "--order", order)
             rows.append([f"`free` by another thread, {words}", policy, "-" if found is None else f"{found.free:.0f}"])
     return document(["call", "policy", "instructions"], rows)
 

@@ -23,13 +23,16 @@
  */
 #include "best_fit.h"
 
+#include "free_page_map.h"
 #include "run_cache.h"
 
-#define LEAST_RUN (1u << SY__RUN_ORDER)
+#define LEAST_RUN (1u << SY__TOLD_ORDER)
 #define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */
 #define MOST_BLOCKS 512u
 #define GOOD_REST 64u   /* an extent ends the search if it exceeds the run by at most 1/64 */
 #define RECENT_TIMES 2u /* so does the extent freed last, if it is at most twice as large as the run */
+
+_Static_assert(LEAST_RUN >= SY__FREE_PAGE_MAP_LEAST, "the map finds every run");
 
 struct extent {
 	uint64_t start;
@@ -45,12 +48,23 @@ struct search {
 	unsigned blocks; /* whose descriptors were read */
 };
 
+void sy__best_fit_freed(struct sy__zone *zone, uint64_t number)
+{
+	sy__backend_zone_of(zone)->recent = number - zone->start;
+}
+
+/* Frame number of the large block that was freed last. */
+static uint64_t recent_of(const struct sy__zone *zone)
+{
+	return zone->start + sy__backend_zone_of(zone)->recent;
+}
+
 /* ---- Searching ---------------------------------------------------------------------------------------------------- */
 
 /* Whether a sufficient extent contains the last freed block, and is small enough to be taken for that. */
 static bool is_recent(const struct search *search, const struct extent *extent)
 {
-	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted && search->zone->recent - extent->start < extent->pages;
+	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted && recent_of(search->zone) - extent->start < extent->pages;
 }
 
 /* Reads in their descriptors how much memory the blocks lack that the run would take. False: a block has another migrate type;
@@ -113,7 +127,7 @@ static void set_window(struct search *search)
 {
 	const struct sy__zone *zone = search->zone;
 	uint64_t end = zone->ungrown_blocks ? zone->next_ungrown : zone->start + zone->present;
-	uint64_t centre = zone->recent < end ? zone->recent : zone->start;
+	uint64_t centre = recent_of(zone) < end ? recent_of(zone) : zone->start;
 
 	search->to = end - centre < WINDOW / 2 ? end : centre + WINDOW / 2;
 	search->from = search->to - zone->start < WINDOW ? zone->start : (search->to - WINDOW) & ~(SY__MAX_BLOCK - 1);
@@ -173,9 +187,9 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 {
 	const struct sy__zone *zone = pages->zones;
 
-	return count >= LEAST_RUN && sy__best_fit_applies(pages) && !sy__read(&pages->fail_after) &&
+	return count >= LEAST_RUN && sy__free_page_map_applies(pages) && !sy__read(&pages->fail_after) &&
 	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
-	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
+	       sy__read(&zone->free_pages) > count + zone->marks[SY__WMARK_LOW];
 }
 
 /* With the zone's lock held. */
@@ -183,10 +197,10 @@ static void search_map(struct search *search)
 {
 	struct extent extent = { 0, 0, 0 };
 
-	if (!search->zone->mapped)
+	if (!search->zone->told)
 		sy__free_page_map_start(search->zone);
 	set_window(search);
-	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
+	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, recent_of(search->zone), &extent.start);
 	consider(search, extent);
 	search->blocks = 0;
 	for (extent.start = search->from, extent.pages = 0; goes_on(search); consider(search, extent)) {

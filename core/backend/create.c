@@ -7,7 +7,7 @@
  *   huge_pages.c     lets dense heaps grow by the machine's huge pages
  *   reservation.c    shortens and extends the reserved address range
  *
- * Replays need three more files, through functions of slabyard.h and lab.h:
+ * Replays need three more files, through functions of slabyard.h and of the laboratory (library/lab/replay.h):
  *
  *   populate.c       starts a zone in the state that a kernel reported
  *   pretrace.c       frees pages that were in use before the trace began
@@ -19,22 +19,43 @@
  * The rest of core/backend/ uses the page interface alone, so kernels use it as well: large allocations (large.c) and the slots'
  * caches of runs (run_cache.c), the page map (page_map.c), per-slot areas (slot_areas.c) and heap metadata (metadata.c).
  */
+#include "backend.h"
 #include "best_fit.h"
 #include "decay.h"
 #include "free_page_map.h"
 #include "huge_pages.h"
+#include "pretrace.h"
+
+/* If its memory cannot be committed the block must not grow: each later request would find it first, and fail. */
+static bool may_grow(struct sy_pages *pages, uint64_t number)
+{
+	return !sy__backend_of(pages)->commits_growth || sy__commit_memory(pages, number);
+}
 
 static const struct sy__pages_hooks hooks = {
 	.free_changed = sy__free_page_map_note,
+	.freed = sy__best_fit_freed,
+	.may_grow = may_grow,
 	.grown = sy__free_page_map_grown,
 	.agrees = sy__free_page_map_agrees,
+	.checks = sy__pretrace_check,
 	.prefer_huge = sy__huge_pages_prefer,
-	.take_run = sy__best_fit_take,
-	.decay = sy__pages_decay,
+	.taken = sy__decay_taken,
+	.given = sy__decay_given,
 	.await = sy__decay_await,
+	.take_run = sy__best_fit_take,
 };
 
 struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
 {
-	return sy__pages_create(config, &hooks);
+	struct sy_pages *pages = sy__pages_create(config, &hooks);
+
+	if (!pages)
+		return NULL;
+	sy__backend_of(pages)->commits_growth = config->commit_growth;
+	sy__backend_of(pages)->huge_from = config->commit_growth && !config->buffer && !config->huge_pages ? HUGE_FROM : SIZE_MAX;
+	sy__backend_of(pages)->decay.time = config->decay_ns;
+	pages->ages = config->decay_ns;
+	sy__time_set(&pages->clock, pages->ages ? sy__now() : 0);
+	return pages;
 }

@@ -1,9 +1,9 @@
 /*
  * Decay: free memory goes back to the system after a while.
  *
- * Heaps give pages to the free lists, where memory still backs them. Memory that stays there for decay_ns is not needed soon,
- * so the source gets it back. No thread of ours does that. Whoever frees blocks to a zone calls in (a visit), if much more is
- * free than at the last visit; so do slow calls of a heap of threads now and then.
+ * Heaps give pages to the free lists, where memory still backs them. Memory that stays there for the time of decay (decay_ns of
+ * the configuration) is not needed soon, so the source gets it back. No thread of ours does that. A thread that frees blocks to a
+ * zone calls in (a visit), if much more is free than at the last visit; so do slow calls of a heap of threads now and then.
  *
  * How much. Programs breathe: pages that are free now may be needed soon, and returning a page in vain costs two system calls.
  * So we return no more than the program did without for all of decay_ns: the minimum of free and backed pages in that time.
@@ -24,7 +24,7 @@
  * scattered pages keep many of them. Fast decay is a bet; a program that refaults after it MOST_LOST_BETS times gets no more.
  * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/this_slot.c).
  *
- * Making up. Where the program gets fresh memory from the system elsewhere, as mappings of its own, twice as many free pages go at
+ * Growth elsewhere. Where the program gets fresh memory from the system elsewhere, as mappings of its own, twice as many free pages go at
  * once, whatever their age: a program that goes on to other sizes needs one or the other. FAST_LEAST_PAGES and 1/KEPT_SHARE of what is
  * held stay.
  *
@@ -70,6 +70,11 @@ struct batch {
 	size_t pages;
 	struct sy_page *blocks[BLOCKS];
 };
+
+static struct sy__decay *decay_of(const struct sy_pages *pages)
+{
+	return &sy__backend_of(pages)->decay;
+}
 
 /* ---- Giving back -------------------------------------------------------------------------------------------------- */
 
@@ -157,12 +162,12 @@ static size_t less(size_t from, size_t amount)
 /* Lowers all minima by what went back: it was free at each of those times. */
 static void lower_minima(struct sy_pages *pages, size_t given)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
+	struct sy__decay *decay = decay_of(pages);
 
 	for (unsigned i = 0; i < SY__DECAY_STEPS; i++)
 		decay->lows[i] = less(decay->lows[i], given);
 	sy__lock(&pages->account_lock);
-	__atomic_store_n(&pages->backed.lowest, less(pages->backed.lowest, given), __ATOMIC_RELAXED);
+	__atomic_store_n(&decay->lowest, less(decay->lowest, given), __ATOMIC_RELAXED);
 	sy__unlock(&pages->account_lock);
 }
 
@@ -186,7 +191,7 @@ static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wa
 	size_t given = give(pages, wanted);
 
 	if (given)
-		sy__decay_of(pages)->given = now;
+		decay_of(pages)->given = now;
 	return given;
 }
 
@@ -209,16 +214,16 @@ static size_t give_small(struct sy_pages *pages, uint64_t now, uint64_t age, siz
 /* How long memory must stay free. */
 static uint64_t decay_time(struct sy_pages *pages)
 {
-	return pages->decay_ns << sy__decay_of(pages)->doublings;
+	return decay_of(pages)->time << decay_of(pages)->doublings;
 }
 
 /* Whether the step refaulted too much. With the account lock held. */
 static bool has_refaulted(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
-	bool much = pages->backed.refaulted >= REFAULT_PAGES && decay->given && now - decay->given <= decay_time(pages);
+	struct sy__decay *decay = decay_of(pages);
+	bool much = decay->refaulted >= REFAULT_PAGES && decay->given && now - decay->given <= decay_time(pages);
 
-	__atomic_store_n(&pages->backed.refaulted, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&decay->refaulted, 0, __ATOMIC_RELAXED);
 	return much;
 }
 
@@ -250,16 +255,16 @@ static size_t least_of_steps(const struct sy__decay *decay)
 	return least;
 }
 
-/* So many steps end, in which the minimum was the same, and the next begins. */
+/* Ends a number of steps, in which the minimum was the same, and begins the next. */
 static void step(struct sy_pages *pages, uint64_t now, unsigned steps)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
+	struct sy__decay *decay = decay_of(pages);
 	bool refaulted;
 
 	sy__lock(&pages->account_lock);
 	for (; steps; steps--, decay->step = (decay->step + 1) % SY__DECAY_STEPS)
-		decay->lows[decay->step] = pages->backed.lowest;
-	__atomic_store_n(&pages->backed.lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
+		decay->lows[decay->step] = decay->lowest;
+	__atomic_store_n(&decay->lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
 	refaulted = has_refaulted(pages, now);
 	sy__unlock(&pages->account_lock);
 	decay->stepped = now;
@@ -279,9 +284,9 @@ static bool decays_fast(struct sy_pages *pages)
 {
 	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages), idle;
 
-	if (sy__decay_of(pages)->lost_bets >= MOST_LOST_BETS)
+	if (decay_of(pages)->lost_bets >= MOST_LOST_BETS)
 		return false;
-	if (!sy__decay_of(pages)->fast)
+	if (!decay_of(pages)->fast)
 		return backed > FAST_PAGES && backed > FAST_SHARE * held;
 	idle = backed + idle_descriptors(pages, backed + held);
 	return backed > REFAULT_PAGES && idle > FAST_LEAST_PAGES && idle > held / FAST_LEAST_SHARE;
@@ -289,7 +294,7 @@ static bool decays_fast(struct sy_pages *pages)
 
 static void give_due(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
+	struct sy__decay *decay = decay_of(pages);
 	size_t most = decay->due < PAGES_AT_ONCE ? decay->due : PAGES_AT_ONCE, given;
 
 	if (most < SY__DECAY_LEAST)
@@ -306,19 +311,19 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 /* Whether fast decay began, or last returned memory, at least so long ago. */
 static bool is_late(struct sy_pages *pages, uint64_t now, uint64_t late)
 {
-	return sy__decay_of(pages)->fast_since && now - sy__decay_of(pages)->fast_since >= late;
+	return decay_of(pages)->fast_since && now - decay_of(pages)->fast_since >= late;
 }
 
 /* Returns small blocks, when no large ones came for a while. The age limit spares those that were freed during the wait. */
 static size_t give_rest(struct sy_pages *pages, uint64_t now)
 {
-	return is_late(pages, now, pages->decay_ns / RECHECK) ? give_small(pages, now, pages->decay_ns / RECHECK / 2, PAGES_AT_ONCE) : 0;
+	return is_late(pages, now, decay_of(pages)->time / RECHECK) ? give_small(pages, now, decay_of(pages)->time / RECHECK / 2, PAGES_AT_ONCE) : 0;
 }
 
 static void give_fast(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
-	uint64_t age = pages->decay_ns / FAST;
+	struct sy__decay *decay = decay_of(pages);
+	uint64_t age = decay_of(pages)->time / FAST;
 
 	if (now < decay->searched + age / FAST_SEARCHES)
 		return;
@@ -326,7 +331,7 @@ static void give_fast(struct sy_pages *pages, uint64_t now)
 	if (give_large(pages, now, age, PAGES_AT_ONCE))
 		decay->fast_since = now;
 	else if (give_rest(pages, now))
-		decay->fast_since = now - pages->decay_ns / RECHECK + age;
+		decay->fast_since = now - decay_of(pages)->time / RECHECK + age;
 	else
 		return;
 	decay->fast = true;
@@ -337,11 +342,11 @@ static void give_fast(struct sy_pages *pages, uint64_t now)
 /* Advances the clock, by so much at most, and returns it. */
 static uint64_t advance(struct sy_pages *pages, uint64_t most)
 {
-	uint64_t now = sy__now(), passed = now - sy__decay_of(pages)->seen, clock;
+	uint64_t now = sy__now(), passed = now - decay_of(pages)->seen, clock;
 
 	if (passed > most)
 		passed = most;
-	sy__decay_of(pages)->seen = now;
+	decay_of(pages)->seen = now;
 	clock = sy__time(&pages->clock) + passed;
 	sy__time_set(&pages->clock, clock);
 	return clock;
@@ -350,23 +355,23 @@ static uint64_t advance(struct sy_pages *pages, uint64_t most)
 /* A step ends early when a bet is lost: else the program would go on losing until the step's end. */
 static bool step_ends(struct sy_pages *pages, uint64_t now)
 {
-	const struct sy__decay *decay = sy__decay_of(pages);
+	const struct sy__decay *decay = decay_of(pages);
 
 	return now - decay->stepped >= decay_time(pages) / SY__DECAY_STEPS ||
-	       (decay->fast && sy__read(&pages->backed.refaulted) >= REFAULT_PAGES);
+	       (decay->fast && sy__read(&decay->refaulted) >= REFAULT_PAGES);
 }
 
 /* Whether another visit soon may return more. */
 static bool wants_recheck(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
+	struct sy__decay *decay = decay_of(pages);
 	bool recheck;
 
 	if (!decays_fast(pages))
 		decay->fast_since = 0;
 	else if (!decay->fast_since)
 		decay->fast_since = now;
-	recheck = decay->fast_since && !is_late(pages, now, pages->decay_ns / RECHECK + pages->decay_ns / FAST);
+	recheck = decay->fast_since && !is_late(pages, now, decay_of(pages)->time / RECHECK + decay_of(pages)->time / FAST);
 	__atomic_store_n(&decay->recheck, recheck, __ATOMIC_RELAXED);
 	return recheck;
 }
@@ -375,9 +380,9 @@ static bool wants_recheck(struct sy_pages *pages, uint64_t now)
  * no heap of threads owns the zones, since only the slow calls of such a heap visit besides. */
 static size_t next_visit(struct sy_pages *pages)
 {
-	if (!pages->commits_growth)
+	if (!sy__backend_of(pages)->commits_growth)
 		return 0;
-	return sy__decay_of(pages)->due >= SY__DECAY_LEAST || sy__decay_of(pages)->fast_since ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
+	return decay_of(pages)->due >= SY__DECAY_LEAST || decay_of(pages)->fast_since ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
 }
 
 bool sy__pages_decay(struct sy_pages *pages)
@@ -385,31 +390,31 @@ bool sy__pages_decay(struct sy_pages *pages)
 	uint64_t now;
 	bool recheck;
 
-	if (!pages->decay_ns || !sy__free_and_backed(pages))
+	if (!decay_of(pages)->time || !sy__free_and_backed(pages))
 		return false;
-	if (!sy__lock_try(&sy__decay_of(pages)->lock))
-		return __atomic_load_n(&sy__decay_of(pages)->recheck, __ATOMIC_RELAXED);
-	now = advance(pages, pages->decay_ns / PAUSE);
+	if (!sy__lock_try(&decay_of(pages)->lock))
+		return __atomic_load_n(&decay_of(pages)->recheck, __ATOMIC_RELAXED);
+	now = advance(pages, decay_of(pages)->time / PAUSE);
 	if (step_ends(pages, now))
 		step(pages, now, 1);
-	if (sy__decay_of(pages)->due)
+	if (decay_of(pages)->due)
 		give_due(pages, now);
 	if (decays_fast(pages))
 		give_fast(pages, now);
 	recheck = wants_recheck(pages, now);
-	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
-	sy__unlock(&sy__decay_of(pages)->lock);
+	__atomic_store_n(&decay_of(pages)->next_visit, next_visit(pages), __ATOMIC_RELAXED);
+	sy__unlock(&decay_of(pages)->lock);
 	return recheck;
 }
 
 /* A program that sleeps does without its free memory after all: what was free since the last visit goes back. */
 void sy__pages_decay_idle(struct sy_pages *pages)
 {
-	struct sy__decay *decay = sy__decay_of(pages);
+	struct sy__decay *decay = decay_of(pages);
 	uint64_t now;
 	size_t before;
 
-	if (!pages->decay_ns || !sy__lock_try(&decay->lock))
+	if (!decay_of(pages)->time || !sy__lock_try(&decay->lock))
 		return;
 	now = advance(pages, UINT64_MAX);
 	if (now - decay->stepped >= decay_time(pages))
@@ -418,21 +423,21 @@ void sy__pages_decay_idle(struct sy_pages *pages)
 		before = sy__pages_backed(pages);
 		give_due(pages, now);
 	} while (sy__pages_backed(pages) < before);
-	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
+	__atomic_store_n(&decay_of(pages)->next_visit, next_visit(pages), __ATOMIC_RELAXED);
 	sy__unlock(&decay->lock);
 }
 
-void sy__pages_make_up(struct sy_pages *pages, size_t count)
+void sy__pages_offset_growth(struct sy_pages *pages, size_t count)
 {
 	size_t spare = less(sy__free_and_backed(pages), FAST_LEAST_PAGES + sy__read(&pages->held_pages) / KEPT_SHARE);
 	const struct wanted wanted = { SY_MAX_ORDER, LARGE_ORDER, UINT64_MAX, 2 * count < spare ? 2 * count : spare, UINT_MAX };
 	unsigned slot;
 
-	if (!pages->decay_ns || !wanted.pages || !sy__call_enter(&slot))
+	if (!decay_of(pages)->time || !wanted.pages || !sy__call_enter(&slot))
 		return;
-	if (sy__lock_try(&sy__decay_of(pages)->lock)) {
+	if (sy__lock_try(&decay_of(pages)->lock)) {
 		give(pages, wanted);
-		sy__unlock(&sy__decay_of(pages)->lock);
+		sy__unlock(&decay_of(pages)->lock);
 	}
 	sy__call_leave();
 }
@@ -442,9 +447,30 @@ size_t sy__pages_backed(const struct sy_pages *pages)
 	return sy__read(&pages->committed_pages);
 }
 
-/* Whoever returns memory holds the lock while free blocks are off their lists. */
+/* A heap took pages. */
+void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
+{
+	struct sy__decay *decay = decay_of(pages);
+	size_t backed = sy__free_and_backed(pages);
+
+	if (backed < decay->lowest)
+		__atomic_store_n(&decay->lowest, backed, __ATOMIC_RELAXED);
+	if (backed + SY__DECAY_LEAST < sy__read(&decay->next_visit))
+		__atomic_store_n(&decay->next_visit, backed + SY__DECAY_LEAST, __ATOMIC_RELAXED);
+	if (sy__unlikely(discarded))
+		sy__add(&decay->refaulted, discarded);
+}
+
+/* Pages were freed: a visit, if enough is free. */
+void sy__decay_given(struct sy_pages *pages)
+{
+	if (sy__free_and_backed(pages) >= sy__read(&decay_of(pages)->next_visit))
+		sy__pages_decay(pages);
+}
+
+/* A thread that returns memory holds the lock while free blocks are off their lists. */
 void sy__decay_await(struct sy_pages *pages)
 {
-	sy__lock(&sy__decay_of(pages)->lock);
-	sy__unlock(&sy__decay_of(pages)->lock);
+	sy__lock(&decay_of(pages)->lock);
+	sy__unlock(&decay_of(pages)->lock);
 }

@@ -15,7 +15,7 @@
  *
  * Lock: the zone's, for everything here.
  */
-#include "best_fit.h"
+#include "free_page_map.h"
 
 #define WORD 64u
 #define MOST_UNMAPPED (16 * SY__MAX_BLOCK)
@@ -33,7 +33,7 @@ void sy__free_page_map_note(struct sy__zone *zone, uint64_t number, unsigned ord
 	*word = is_free ? *word | mask : *word & ~mask;
 }
 
-/* Blocks may change owners meanwhile, but their orders stay readable: cutting a block into a row without the lock writes the
+/* Blocks may change owners meanwhile, but their orders stay readable: cutting a block into a run without the lock writes the
  * order of its first page last (core/pages/run.c). */
 static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 {
@@ -51,14 +51,14 @@ void sy__free_page_map_start(struct sy__zone *zone)
 {
 	map_range(zone, zone->start, zone->next_ungrown);
 	map_range(zone, zone->start + (zone->managed & ~(SY__MAX_BLOCK - 1)), zone->start + zone->present);
-	zone->mapped = true;
+	zone->told = true;
 }
 
 void sy__free_page_map_grown(struct sy__zone *zone, uint64_t number)
 {
-	if (zone->mapped)
+	if (zone->told)
 		sy__free_page_map_note(zone, number, SY_MAX_ORDER, true);
-	else if (sy__best_fit_applies(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
+	else if (sy__free_page_map_applies(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
 		sy__free_page_map_start(zone);
 }
 
@@ -124,9 +124,11 @@ uint64_t sy__free_page_map_next(const struct sy__zone *zone, uint64_t from, uint
 	return 0;
 }
 
-bool sy__free_page_map_agrees(const struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
+const char *sy__free_page_map_agrees(const struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
 {
 	uint64_t end = number + ((uint64_t)1 << order);
 
-	return next(zone->pages->page_bits, number, end, is_free ? UINT64_MAX : 0) == end;
+	if (next(zone->pages->page_bits, number, end, is_free ? UINT64_MAX : 0) == end)
+		return NULL;
+	return "the map of free pages disagrees with a block";
 }

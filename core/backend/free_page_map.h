@@ -2,9 +2,15 @@
 #ifndef SY_FREE_PAGE_MAP_H
 #define SY_FREE_PAGE_MAP_H
 
-#include "../pages/pages.h"
+#include "backend.h"
 
 #define SY__FREE_PAGE_MAP_LEAST 32u /* pages; a search may miss shorter extents */
+
+/* Whether the page allocator's zone gets a map: it places large runs by best fit. */
+static inline bool sy__free_page_map_applies(const struct sy_pages *pages)
+{
+	return sy__backend_of(pages)->commits_growth && pages->zone_count == 1 && !pages->zones[0].populated;
+}
 
 /* Builds the zone's map. */
 void sy__free_page_map_start(struct sy__zone *);
@@ -13,8 +19,8 @@ void sy__free_page_map_start(struct sy__zone *);
 void sy__free_page_map_grown(struct sy__zone *, uint64_t number);
 void sy__free_page_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
 
-/* For checks: whether the map has the whole block as free, or in use. */
-bool sy__free_page_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free);
+/* For checks: NULL if the map has the whole block as free, or in use; else what is wrong. */
+const char *sy__free_page_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free);
 
 /* Finds an extent within a range that begins with a maximal block: the one around a page; the first long one from page `at` on.
  * Returns its length in pages and sets *start; 0: none. */

@@ -10,13 +10,21 @@
  * maximal block, whose first page heads a block for sure. Suppose that block is smaller than the aligned run around the frame
  * that starts there. Then no block crosses the middle of the run, so the half with the frame begins with a head too.
  *
- * Lock: the zone's. pages->placer is set while nobody else calls.
+ * Lock: the zone's. The placer is set while no other thread calls.
  */
 #include "place.h"
 
+static struct sy_page *take_placed(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
+{
+	const struct sy__placer *placer = sy__backend_of(pages)->placer;
+
+	return placer->take(placer->context, slot, order, flags, node, use);
+}
+
 void sy__pages_set_placer(struct sy_pages *pages, const struct sy__placer *placer)
 {
-	pages->placer = placer;
+	sy__backend_of(pages)->placer = placer;
+	pages->take = placer ? take_placed : sy__block_take;
 }
 
 static struct sy__zone *zone_of(struct sy_pages *pages, uint64_t frame, unsigned order)

@@ -2,7 +2,7 @@
 #ifndef SY_PLACE_H
 #define SY_PLACE_H
 
-#include "../pages/pages.h"
+#include "backend.h"
 
 /* Sets who serves page requests of heaps, by sy__block_take or sy__block_take_at; NULL: the zones. Before the first heap is
  * created, or while no call is in progress. */

@@ -358,8 +358,7 @@ static bool populate(struct placement *p, const uint64_t free_blocks[SY_MIGRATE_
 	fits = place_blocks(p, free_blocks);
 	zone->populated = true;
 	zone->highatomic_pages = (size_t)(zone->pageblocks[SY_HIGHATOMIC_TYPE] << zone->pages->pageblock_order);
-	zone->pretrace = usable - free_pages;
-	zone->pretrace_none = 0;
+	sy__backend_zone_of(zone)->pretrace = usable - free_pages;
 	zone->used[SY_USE_FREE] = (int64_t)free_pages;
 	zone->used[SY_USE_PRETRACE] = (int64_t)(zone->span - free_pages);
 	sy__pretrace_remove(zone, zone->start + zone->present, (-(zone->start + zone->present)) & (SY__MAX_BLOCK - 1));
@@ -396,6 +395,7 @@ bool sy_pages_populate(struct sy_pages *pages, unsigned index, const uint64_t fr
 	done = commit_table(zone) && populate(&p, free_blocks, free_pages);
 	if (!done) {
 		sy__zone_clear(zone);
+		sy__backend_zone_of(zone)->pretrace = 0;
 		sy__zone_start(zone);
 	}
 	sy__source_release(p.regions, p.bytes);

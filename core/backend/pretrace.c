@@ -44,6 +44,11 @@ static uint64_t starts_of_runs(uint64_t gone, unsigned order)
 	return pretrace & aligned[order];
 }
 
+const char *sy__pretrace_check(const struct sy__zone *zone, uint64_t pretrace)
+{
+	return sy__backend_zone_of(zone)->pretrace > pretrace ? "more pretrace pages may be freed than there are" : NULL;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a < b ? b - a : a - b;
@@ -81,7 +86,7 @@ static uint64_t search_block(struct sy_pages *pages, uint64_t block, unsigned or
 	uint64_t step = order > 6 ? (uint64_t)1 << (order - 6) : 1;
 	uint64_t found = NOWHERE, at;
 
-	if (order + pages->pretrace_limit[block] > SY_MAX_ORDER)
+	if (order + pages->above_of_block[block] > SY_MAX_ORDER)
 		return NOWHERE;
 	for (at = 0; at < WORDS; at += step) {
 		uint64_t starts = order > 6 ? is_run(&words[at], step) : starts_of_runs(words[at], order);
@@ -91,7 +96,7 @@ static uint64_t search_block(struct sy_pages *pages, uint64_t block, unsigned or
 			found = nearer(found, candidate, near);
 	}
 	if (found == NOWHERE)
-		pages->pretrace_limit[block] = (uint8_t)(SY_MAX_ORDER + 1 - order);
+		pages->above_of_block[block] = (uint8_t)(SY_MAX_ORDER + 1 - order);
 	return found;
 }
 
@@ -103,7 +108,7 @@ static uint64_t search_zone(struct sy__zone *zone, unsigned order, uint64_t near
 
 	near = near < zone->start ? zone->start : near >= end ? end - 1 : near;
 	centre = near >> SY_MAX_ORDER;
-	if (zone->pretrace_none & 1u << order)
+	if (sy__backend_zone_of(zone)->pretrace_none & 1u << order)
 		return NOWHERE;
 	for (out = 0; centre >= first + out || centre + out <= last; out++) {
 		if (found != NOWHERE && out > 1 && (out - 1) << SY_MAX_ORDER > distance(found, near))
@@ -115,22 +120,22 @@ static uint64_t search_zone(struct sy__zone *zone, unsigned order, uint64_t near
 			found = nearer(found, candidate, near);
 	}
 	if (found == NOWHERE)
-		zone->pretrace_none |= 1u << order;
+		sy__backend_zone_of(zone)->pretrace_none |= 1u << order;
 	return found;
 }
 
 /* Takes the nearest run of a zone's pretrace pages, as a block of the environment. */
-static struct sy_page *claim(struct sy__zone *zone, unsigned order, uint64_t near)
+static struct sy_page *take_nearest(struct sy__zone *zone, unsigned order, uint64_t near)
 {
 	struct sy_page *page = NULL;
 	uint64_t number = NOWHERE;
 
 	sy__lock(&zone->lock);
-	if (zone->pretrace >> order)
+	if (sy__backend_zone_of(zone)->pretrace >> order)
 		number = search_zone(zone, order, near);
 	if (number != NOWHERE) {
 		sy__pretrace_remove(zone, number, (uint64_t)1 << order);
-		zone->pretrace -= (uint64_t)1 << order;
+		sy__backend_zone_of(zone)->pretrace -= (uint64_t)1 << order;
 		page = sy__page(zone->pages, number);
 		page->zone = zone->index;
 		page->node = zone->node;
@@ -160,7 +165,7 @@ static struct sy__zone *zone_with_pretrace(struct sy_pages *pages, unsigned orde
 		uint64_t count;
 
 		sy__lock(&zone->lock);
-		count = zone->pretrace;
+		count = sy__backend_zone_of(zone)->pretrace;
 		sy__unlock(&zone->lock);
 		if (count >> order && (!found || distance_to_zone(zone, near) < distance_to_zone(found, near)))
 			found = zone;
@@ -170,7 +175,7 @@ static struct sy__zone *zone_with_pretrace(struct sy_pages *pages, unsigned orde
 
 static bool free_near(struct sy__zone *zone, unsigned slot, unsigned order, uint64_t near)
 {
-	struct sy_page *page = claim(zone, order, near);
+	struct sy_page *page = take_nearest(zone, order, near);
 
 	if (page) {
 		sy__block_give(zone->pages, slot, page, order, SY_USE_PRETRACE);

@@ -5,7 +5,7 @@
  * after the range was reserved, its own mappings and stacks find no room. So the range can end earlier. Maximal blocks that have
  * not grown were never used, neither their memory nor their descriptors, so both address ranges go back. The last blocks that
  * have grown become ungrown again if they are free as a whole and the source has all their memory back. Later the range can
- * extend again, up to its first length, or to where somebody else has mapped those addresses.
+ * extend again, up to its first length, or to where the program has mapped addresses.
  *
  * A limit to data counts what a process could write to. There it suffices that free blocks at the end become ungrown; the range
  * keeps its length.
@@ -15,9 +15,9 @@
  *
  * Order. Threads ask without a lock whether an address is in the range, and the program may map memory right where the range
  * ended. So the number of pages falls before the addresses go, and rises after they are back. All slots are stopped meanwhile.
- * At most, threads whose slots could not be claimed finish a fast call, with addresses that they had before.
+ * At most, threads whose slots could not be stopped finish a fast call, with addresses that they had before.
  */
-#include "../pages/pages.h"
+#include "backend.h"
 
 #define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
 
@@ -52,7 +52,7 @@ static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 	forget(pages, pages->base.page_count);
 }
 
-/* Moves the end of a mapping. False: the mapping was to grow, and somebody else has those addresses. */
+/* Moves the end of a mapping. False: the mapping was to grow, and the program has those addresses. */
 static bool move_end(char *start, size_t *bytes, char *end)
 {
 	char *before = start + *bytes;
@@ -75,6 +75,14 @@ static bool move_table(struct sy_pages *pages, uint64_t blocks)
 	return move_end(pages->table_reserved, &pages->table_bytes, (char *)(pages->base.table + blocks * SY__MAX_BLOCK));
 }
 
+/* The new length of the range. False: the policy has no memory to describe it. */
+static bool tell_policy(struct sy_heap *heap, uint64_t blocks)
+{
+	const struct sy_policy *policy = heap->policy;
+
+	return !policy->reservation_changes || policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
+}
+
 static bool extend(struct sy_heap *heap, uint64_t blocks)
 {
 	struct sy_pages *pages = heap->pages;
@@ -83,7 +91,7 @@ static bool extend(struct sy_heap *heap, uint64_t blocks)
 	if (!move_memory(pages, blocks))
 		return false;
 	if (move_table(pages, blocks)) {
-		if (heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER)) {
+		if (tell_policy(heap, blocks)) {
 			count_blocks(pages, blocks);
 			return true;
 		}
@@ -98,7 +106,7 @@ static bool shorten(struct sy_heap *heap, uint64_t blocks)
 	struct sy_pages *pages = heap->pages;
 
 	count_blocks(pages, blocks);
-	heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
+	tell_policy(heap, blocks);
 	return move_memory(pages, blocks) && move_table(pages, blocks);
 }
 
@@ -141,8 +149,8 @@ static void ungrow_block(struct sy__zone *zone, uint64_t number)
 	sy__add(&zone->ungrown_blocks, 1);
 	sy__lock(&pages->source_lock);
 	__atomic_store_n(sy__committed(pages, number), SY__UNCOMMITTED, __ATOMIC_RELAXED);
-	if (pages->witness >= number)
-		pages->witness_from = 0;
+	if (sy__backend_of(pages)->sample >= number)
+		sy__backend_of(pages)->sample_from = 0;
 	sy__unlock(&pages->source_lock);
 }
 

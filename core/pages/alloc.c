@@ -7,7 +7,7 @@
  *
  * A request goes through these stages until one gives it a block:
  *   1. Above the low watermarks. On a machine with both a Normal and a DMA32 zone, other types' blocks smaller than a pageblock
- *      are left alone while another zone of the node has memory; then once more without this restraint (ALLOC_NOFRAGMENT).
+ *      are left alone while another zone of the node has memory; then once more without this rule (ALLOC_NOFRAGMENT).
  *   2. Heaps are asked to give back what they can (unless SY_NO_RECLAIM), and if they gave anything: above the low watermarks.
  *   3. Above the min watermarks. SY_HIGHATOMIC requests may go to 3/8 of them and use the HighAtomic reserve.
  *   4. Everything is gathered: the heaps urgently asked, all per-CPU lists emptied, the reserve given up, the larger blocks
@@ -19,7 +19,7 @@
  */
 #include "pages.h"
 
-#define VISIT_ORDER 3u /* smaller blocks that go straight to a zone don't visit decay: they are parts of runs */
+#define PART_ORDER 3u /* smaller blocks that go straight to a zone are parts of runs, of which the layer above is not told */
 
 _Static_assert(SY_HIGHATOMIC_TYPE == SY__CPU_TYPES, "the reserve is the type after those that everybody uses");
 
@@ -106,7 +106,7 @@ static inline struct sy_page *take(struct sy__zone *zone, const struct sy__reque
 }
 
 /* The first zone of the request's walk that stays above its mark serves it. */
-static inline struct sy_page *take_above(struct sy_pages *pages, const struct sy__request *request, enum sy__mark mark)
+static inline struct sy_page *take_above(struct sy_pages *pages, const struct sy__request *request, enum sy__watermark mark)
 {
 	const uint8_t *walk = pages->walk[request->node];
 	unsigned i;
@@ -147,9 +147,9 @@ static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *req
 	for (i = 0; i < pages->zone_count; i++)
 		while (sy__highatomic_unreserve(&pages->zones[i], request->migrate))
 			;
-	if (pages->decay_ns)
+	if (pages->ages)
 		pages->hooks->await(pages);
-	page = take_above(pages, request, SY__MARK_MIN);
+	page = take_above(pages, request, SY__WMARK_MIN);
 	if (page && given)
 		count_rescue(pages);
 	return page;
@@ -161,14 +161,14 @@ static SY__COLD struct sy_page *take_slowly(struct sy_pages *pages, struct sy__r
 
 	if (request->min_fallback) {
 		request->min_fallback = 0;
-		page = take_above(pages, request, SY__MARK_LOW);
+		page = take_above(pages, request, SY__WMARK_LOW);
 	}
 	if (!page && !(request->flags & SY_NO_RECLAIM) && sy__reclaim(pages))
-		page = take_above(pages, request, SY__MARK_LOW);
+		page = take_above(pages, request, SY__WMARK_LOW);
 	if (page)
 		return page;
 	request->harder = request->flags & SY_HIGHATOMIC;
-	page = take_above(pages, request, SY__MARK_MIN);
+	page = take_above(pages, request, SY__WMARK_MIN);
 	if (!page)
 		page = take_last(pages, request);
 	return page;
@@ -251,8 +251,8 @@ struct sy_page *sy__block_take(struct sy_pages *pages, unsigned slot, unsigned o
 	request.node = request_node(pages, slot, node);
 	request.harder = false;
 	request.events = &events;
-	request.min_fallback = pages->restraint[request.node][request.kind];
-	page = take_above(pages, &request, SY__MARK_LOW);
+	request.min_fallback = pages->nofragment[request.node][request.kind];
+	page = take_above(pages, &request, SY__WMARK_LOW);
 	if (sy__unlikely(!page))
 		page = take_slowly(pages, &request);
 	if (sy__unlikely(events.count))
@@ -268,9 +268,15 @@ static void give_to_zone(struct sy__zone *zone, struct sy_page *page, unsigned o
 	zone->used[from_use] -= (int64_t)1 << order;
 	zone->used[SY_USE_FREE] += (int64_t)1 << order;
 	sy__zone_free(zone, page, order, sy__pageblock_type(pages, sy__number(pages, page)));
-	if (order >= SY__RUN_ORDER)
-		zone->recent = sy__number(pages, page);
+	if (order >= SY__TOLD_ORDER && pages->hooks)
+		pages->hooks->freed(zone, sy__number(pages, page));
 	sy__unlock(&zone->lock);
+}
+
+static inline void tell_given(struct sy_pages *pages)
+{
+	if (pages->ages)
+		pages->hooks->given(pages);
 }
 
 void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page, unsigned order, unsigned from_use)
@@ -283,14 +289,14 @@ void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page,
 	} else {
 		give_to_zone(zone, page, order, from_use);
 	}
-	sy__backed_given(pages);
+	tell_given(pages);
 }
 
 void sy__block_give_to_zone(struct sy_pages *pages, struct sy_page *page, unsigned order, unsigned from_use)
 {
 	give_to_zone(&pages->zones[page->zone], page, order, from_use);
-	if (order >= VISIT_ORDER)
-		sy__backed_given(pages);
+	if (order >= PART_ORDER)
+		tell_given(pages);
 }
 
 struct sy_page *sy_pages_alloc(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node)

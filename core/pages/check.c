@@ -42,6 +42,7 @@ static const char *check_block(const struct sy__zone *zone, uint64_t number, uin
 {
 	const struct sy_page *page = sy__page(zone->pages, number);
 	unsigned use = sy__use(page), order = page->order, type = sy__migrate(page);
+	const char *error;
 
 	if (use == SY_USE_PRETRACE || use >= SY_USES)
 		return "a page that should head a block has no use";
@@ -57,8 +58,8 @@ static const char *check_block(const struct sy__zone *zone, uint64_t number, uin
 		return "a block in use belongs to another zone";
 	if ((use == SY_USE_ENVIRONMENT) != (page->heap == NULL) && use > SY_USE_CPU_LIST)
 		return "a block in use has no heap, or one of the environment has one";
-	if (zone->mapped && !zone->pages->hooks->agrees(zone, number, order, use == SY_USE_FREE))
-		return "the map of free pages disagrees with a block";
+	if (zone->told && (error = zone->pages->hooks->agrees(zone, number, order, use == SY_USE_FREE)))
+		return error;
 	found->used[use] += (uint64_t)1 << order;
 	if (use != SY_USE_FREE)
 		return NULL;
@@ -176,9 +177,7 @@ static const char *check_counters(const struct sy__zone *zone, const struct find
 		return "the pages by use do not add up to the zone";
 	if (zone->free_pages != found->used[SY_USE_FREE] + ungrown)
 		return "the count of free pages is wrong";
-	if (zone->pretrace > found->used[SY_USE_PRETRACE])
-		return "more pretrace pages may be freed than there are";
-	return NULL;
+	return zone->pages->hooks ? zone->pages->hooks->checks(zone, found->used[SY_USE_PRETRACE]) : NULL;
 }
 
 static const char *check_pageblocks(const struct sy__zone *zone)

@@ -2,11 +2,11 @@
  * Counters, and giving memory back to the source.
  *
  * Counters live where they are written: in the zones, and as differences in the per-CPU lists. Reading adds them up under each list's
- * own lock. So every figure is exact when nobody else is at work, and never torn when somebody is.
+ * own lock. So every figure is exact when nobody else is at work, and never torn while others are.
  *
  * Releasing goes through the free lists. A page carries a mark if a heap got its memory since that was last given back. Runs of
  * marked pages are discarded. The blocks stay free, and their memory reads zero when it is used again. Where free blocks have an age
- * (core/backend/decay.c), a block without one has nothing left to give and is skipped: a program that trims often would otherwise
+ * (pages.h), a block without one has nothing left to give and is skipped: a program that trims often would otherwise
  * pay for all its free memory each time.
  *
  * Descriptors. If a maximal block is free as a whole and has no memory left, only its head's descriptor means anything; the others may
@@ -60,9 +60,9 @@ static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 			counts->free_blocks[type][order] = zone->free[order][type].count;
 	counts->free_blocks[SY_MOVABLE_TYPE][SY_MAX_ORDER] += zone->ungrown_blocks;
 	sy__copy(counts->pageblocks, zone->pageblocks, sizeof(counts->pageblocks));
-	counts->min = zone->marks[SY__MARK_MIN];
-	counts->low = zone->marks[SY__MARK_LOW];
-	counts->high = zone->marks[SY__MARK_HIGH];
+	counts->min = zone->marks[SY__WMARK_MIN];
+	counts->low = zone->marks[SY__WMARK_LOW];
+	counts->high = zone->marks[SY__WMARK_HIGH];
 	served += zone->served;
 	sy__unlock(&zone->lock);
 	return served;
@@ -179,10 +179,10 @@ void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
 	sy__unlock(&pages->source_lock);
 }
 
-/* Whether the source has all of a block back. Its age tells, if memory decays; but not in huge blocks. */
+/* Whether the source has all of a block back. Its age tells, if it has one; but not in huge blocks. */
 static bool is_given_back(const struct sy_pages *pages, const struct sy_page *block)
 {
-	return pages->decay_ns && !block->bytes && !(committed_of(pages, sy__number(pages, block)) & SY__HUGE);
+	return pages->ages && !block->bytes && !(committed_of(pages, sy__number(pages, block)) & SY__HUGE);
 }
 
 static uint64_t release_block(struct sy_pages *pages, struct sy_page *block, unsigned order)

@@ -170,7 +170,7 @@ static unsigned linux_batch(uint64_t managed)
 
 void sy__cpu_size(struct sy__zone *zone, unsigned local_slots, const struct sy_pages_config *config)
 {
-	uint64_t high = zone->marks[SY__MARK_LOW] / (local_slots ? local_slots : config->slots);
+	uint64_t high = zone->marks[SY__WMARK_LOW] / (local_slots ? local_slots : config->slots);
 
 	zone->batch = config->cpu_list_batch ? config->cpu_list_batch : linux_batch(zone->managed);
 	if (high < (uint64_t)zone->batch * 4)

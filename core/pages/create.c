@@ -24,7 +24,6 @@
  */
 #include "pages.h"
 
-#define HUGE_FROM (((size_t)32 << 20) / SY_PAGE_SIZE) /* see zone.c */
 #define BLOCKS_BESIDE 512u /* maximal blocks whose states share the page of the first per-CPU lists; a multiple of SY_CACHE_LINE */
 
 /* ---- Is it possible? -------------------------------------------------------------------------------------------- */
@@ -160,9 +159,9 @@ static void set_watermarks(struct sy_pages *pages, const struct sy_pages_config 
 		else if (!min)
 			min = zone->managed / 1024 < 32 ? 32 : zone->managed / 1024 > 128 ? 128 : zone->managed / 1024;
 		step = min / 4 > zone->managed / 1000 ? min / 4 : zone->managed / 1000;
-		zone->marks[SY__MARK_MIN] = (size_t)min;
-		zone->marks[SY__MARK_LOW] = (size_t)(from->low ? from->low : min + step);
-		zone->marks[SY__MARK_HIGH] = (size_t)(from->high ? from->high : min + step * 2);
+		zone->marks[SY__WMARK_MIN] = (size_t)min;
+		zone->marks[SY__WMARK_LOW] = (size_t)(from->low ? from->low : min + step);
+		zone->marks[SY__WMARK_HIGH] = (size_t)(from->high ? from->high : min + step * 2);
 	}
 }
 
@@ -197,7 +196,7 @@ static unsigned walk_node(struct sy_pages *pages, unsigned node, uint8_t *walk)
 
 /* The order below which requests of a kind leave other types alone at first: a pageblock's where the first zone that may serve
  * them is a Normal one with a DMA32 zone to turn to. */
-static unsigned restraint(const struct sy_pages *pages, const uint8_t *walk, unsigned kind)
+static unsigned nofragment(const struct sy_pages *pages, const uint8_t *walk, unsigned kind)
 {
 	const struct sy__zone *zone, *next;
 	unsigned i = 0;
@@ -223,7 +222,7 @@ static void set_walks(struct sy_pages *pages)
 		for (count = 0, other = 0; other < pages->nodes; other++)
 			count += walk_node(pages, (node + other) % pages->nodes, walk + count);
 		for (kind = 0; kind < SY__KINDS; kind++)
-			pages->restraint[node][kind] = (uint8_t)restraint(pages, walk, kind);
+			pages->nofragment[node][kind] = (uint8_t)nofragment(pages, walk, kind);
 	}
 }
 
@@ -265,7 +264,7 @@ static size_t page_end(size_t bytes)
 /* Where the tables of struct sy_pages start, from its own start, and where they end. `committed` is where its last byte is, the
  * first block's. */
 struct layout {
-	size_t pageblock_types, pretrace_limit, page_bits, committed, cpu_lists, end;
+	size_t pageblock_types, above_of_block, page_bits, committed, cpu_lists, end;
 };
 
 static struct layout lay_out(const struct sy_pages_config *config, uint64_t page_count)
@@ -274,8 +273,8 @@ static struct layout lay_out(const struct sy_pages_config *config, uint64_t page
 	struct layout at;
 
 	at.pageblock_types = cache_lines(offsetof(struct sy_pages, zones) + zones);
-	at.pretrace_limit = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
-	at.page_bits = at.pretrace_limit + blocks;
+	at.above_of_block = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
+	at.page_bits = at.above_of_block + blocks;
 	at.cpu_lists = at.page_bits + cache_lines(page_count / 8) + blocks;
 	if (config->cpu_lists)
 		at.cpu_lists = page_end(at.cpu_lists) + BLOCKS_BESIDE;
@@ -328,7 +327,7 @@ static bool fit_buffer(struct sy_pages_config *config)
 	return zone->pages;
 }
 
-/* The last place in a buffer with so many bytes behind it. */
+/* The last place in a buffer with room behind it. */
 static void *cut(const struct sy_pages_config *config, size_t bytes)
 {
 	char *place = (char *)config->buffer + (config->buffer_bytes - bytes);
@@ -367,7 +366,7 @@ static struct sy_pages *create_self(const struct sy_pages_config *config, uint64
 	pages->block_count = page_count >> SY_MAX_ORDER;
 	pages->pageblock_types = (uint8_t *)self + at.pageblock_types;
 	pages->committed = (uint8_t *)self + at.committed;
-	pages->pretrace_limit = (uint8_t *)self + at.pretrace_limit;
+	pages->above_of_block = (uint8_t *)self + at.above_of_block;
 	pages->page_bits = (uint64_t *)(void *)(self + at.page_bits);
 	for (i = 0; config->cpu_lists && i < config->zone_count; i++)
 		pages->zones[i].cpu = (struct sy__cpu_list *)(void *)(self + at.cpu_lists) + (size_t)i * config->slots;
@@ -414,10 +413,7 @@ static struct sy_pages *create(const struct sy_pages_config *config, const struc
 	pages->hooks = hooks;
 	pages->zone_count = config->zone_count;
 	pages->slots = config->slots;
-	pages->decay_ns = hooks ? config->decay_ns : 0;
-	pages->commits_growth = config->commit_growth;
-	pages->huge_from = config->commit_growth && !config->buffer && !config->huge_pages ? HUGE_FROM : SIZE_MAX;
-	sy__time_set(&pages->clock, pages->decay_ns ? sy__now() : 0);
+	pages->take = sy__block_take;
 	pages->pageblock_order = config->pageblock_order;
 	if (config->buffer) {
 		place_in_buffer(pages, config);

@@ -6,7 +6,7 @@
  * descriptor says whether the page may have been written since. So sy_pages_release() gives back just those pages,
  * `committed_pages` is exact, and memory that is zero already is not cleared.
  *
- * A run is the first pages of a block, as a row of blocks (run.c). In heaps of threads the layer above may place it elsewhere
+ * A run is the first pages of a block, as blocks side by side (run.c). In heaps of threads the layer above may place it elsewhere
  * (sy__pages_hooks.take_run).
  *
  * One lock covers the counters of all heaps: this is a slow path of every policy, and a lock also works on machines without
@@ -39,8 +39,8 @@ static inline void set_up_page(struct sy_page *head, struct sy_heap *heap, unsig
 	page->to_head = (uint16_t)to_head;
 }
 
-/* Sets up the descriptors of a block for a heap. The head's order is right already, and must not be written: the map of free pages
- * (core/backend/free_page_map.c) may be reading it. */
+/* Sets up the descriptors of a block for a heap. The head's order is right already, and must not be written: the layer above may be
+ * reading it (run.c). */
 static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
 {
 	sy__fill(head->state, 0, sizeof(head->state));
@@ -88,7 +88,8 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned count, unsi
 	counters->page_requests++;
 	*counter_of(heap, use) += count;
 	sy__add(&heap->pages->held_pages, count);
-	sy__backed_taken(heap->pages, discarded);
+	if (heap->pages->ages)
+		heap->pages->hooks->taken(heap->pages, discarded);
 	counters->taken_pages += use == SY_USE_METADATA ? 0 : count;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
@@ -123,14 +124,6 @@ static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, st
 		fresh->discarded = fresh->pages;
 }
 
-static inline struct sy_page *take_or_place(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node,
-                                            enum sy_page_use use)
-{
-	if (sy__likely(!pages->placer))
-		return sy__block_take(pages, slot, order, flags, node, use);
-	return pages->placer->take(pages->placer->context, slot, order, flags, node, use);
-}
-
 static bool lacks_memory(const struct sy_page *head, unsigned order)
 {
 	unsigned at = 0;
@@ -140,15 +133,15 @@ static bool lacks_memory(const struct sy_page *head, unsigned order)
 	return at < 1u << order;
 }
 
-/* Before the heap grows: while the layers above give back what they retain, looks for another block. The present block goes back
+/* Before the heap grows: while the slot gives back what it retains, looks for another block. The present block goes back
  * first, as the block freed last is found first. */
 static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
                                            enum sy_page_use use)
 {
 	for (unsigned tries = 0; head && lacks_memory(head, order) && heap->hooks->before_growth(heap, slot, tries); tries++) {
 		sy__block_give_to_zone(heap->pages, head, order, use);
-		heap->hooks->retain_less(heap, slot);
-		head = take_or_place(heap->pages, slot, order, flags, node, use);
+		heap->hooks->release_retained(heap, slot);
+		head = heap->pages->take(heap->pages, slot, order, flags, node, use);
 	}
 	return head;
 }
@@ -161,7 +154,7 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 	struct sy_page *head;
 
 	node = node < 0 ? sy__slot_node(heap, slot) : node;
-	head = take_or_place(pages, slot, order, flags, node, use);
+	head = pages->take(pages, slot, order, flags, node, use);
 	if (sy__unlikely(heap->threads) && head && use != SY_USE_METADATA && lacks_memory(head, order))
 		head = take_again(heap, slot, head, order, flags, node, use);
 	if (sy__unlikely(!head))
@@ -172,8 +165,8 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 	return refused(heap);
 }
 
-/* A row of blocks becomes the heap's. */
-static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
+/* A run becomes the heap's. */
+static inline void own_run(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
 {
 	unsigned discarded = 0;
 
@@ -196,7 +189,7 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 	struct sy_page *head = take_block(heap, slot, order, flags, node, use);
 
 	if (sy__likely(head))
-		own_row(heap, head, 1u << order, flags, use);
+		own_run(heap, head, 1u << order, flags, use);
 	return head;
 }
 
@@ -209,7 +202,7 @@ static struct sy_page *take_of_block(struct sy_heap *heap, unsigned slot, unsign
 	if (!head)
 		return NULL;
 	sy__run_cut_block(heap->pages, head, count, order);
-	own_row(heap, head, count, flags, use);
+	own_run(heap, head, count, flags, use);
 	give_rest(heap->pages, head, count, order);
 	return head;
 }
@@ -225,7 +218,7 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 		head = heap->pages->hooks->take_run(heap, slot, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
-	own_row(heap, head, count, flags, use);
+	own_run(heap, head, count, flags, use);
 	return head;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The page allocator: its structures, and how they work together. Private to core/pages/ and to core/backend/, which adds what
- * programs need beyond it. Policies see page_interface.h, programs slabyard.h. It behaves like Linux 6.1, whose figures
+ * The page allocator: its structures, and how they work together. Private to core/pages/ and to the layer above, which adds what
+ * programs need beyond it (core/backend/). Policies see page_interface.h, programs slabyard.h. It behaves like Linux 6.1, whose figures
  * (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
  *
  * 1. Buddies. A zone is a range of pages. Free memory is kept as blocks of 2^order pages that start at multiples of their size.
@@ -18,15 +18,17 @@
  *    has them on that list in ascending order, so nobody can tell the difference. Descriptors are committed when a maximal block
  *    grows, its memory when a heap first gets a page of it; pages of the environment are never touched. Every table here reads
  *    zero where it was never written, and zero means pristine.
- * 6. Pretrace pages: a zone that started in the state of a snapshot (core/backend/populate.c) has pages in use since before the
- *    trace began. They have no descriptors; a bitmap tells which of them have been freed since.
+ * 6. Pretrace pages: a populated zone started in the state of a snapshot, with pages in use since before the trace began. They have no
+ *    descriptors; a bitmap tells which of them have been freed since.
+ * 7. Ages: where the layer above has free memory decay, each free block knows since when it is free, by `clock`, and blocks with memory
+ *    are handed out before those without.
  *
  * Invariants, verified by sy_pages_check():
  *   - every page of a zone is in exactly one block, or pretrace, ungrown or unmanaged; the counters by use add up;
  *   - the first page of a grown maximal block, and every page after a block, heads a block or is a pretrace page;
  *   - a block and its buddy are never both free, unless their pageblocks' types must not mix (HighAtomic);
  *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise;
- *   - the map of free pages (core/backend/free_page_map.c), if there is one, has exactly the grown pages of free blocks.
+ *   - what the layer above knows of the pages agrees with it (sy__pages_hooks.agrees, checks).
  *
  * Locks, in the order of types.h: sy_pages.heaps_lock (above everything: held while heaps are asked for memory), then per-CPU
  * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without one, by
@@ -72,7 +74,7 @@ static inline unsigned sy__committed_state(unsigned committed)
 /* Kinds of zones and requests. A zone serves requests of its own kind and of higher ones. A zone's name tells its kind. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
 
-enum sy__mark { SY__MARK_MIN, SY__MARK_LOW, SY__MARK_HIGH, SY__MARKS };
+enum sy__watermark { SY__WMARK_MIN, SY__WMARK_LOW, SY__WMARK_HIGH, SY__WMARKS };
 
 /* A list of blocks through sy_page.free, first and last NULL when empty. */
 struct sy__blocks {
@@ -90,6 +92,10 @@ struct sy__cpu_list {
 	struct sy__blocks lists[SY__CPU_LISTS]; /* order * SY__CPU_TYPES + type */
 };
 
+/* Room for the state of the layer above, in a page allocator and in each zone; zero at first. */
+#define SY__ABOVE_BYTES 256
+#define SY__ABOVE_ZONE_BYTES 24
+
 struct sy__zone {
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock; /* protects everything but the fields that creation fixes */
 
@@ -99,7 +105,7 @@ struct sy__zone {
 	uint64_t start, span;     /* frame number of the first page; pages */
 	uint64_t managed;         /* pages that may ever be handed out */
 	uint64_t present;         /* from the start: pages that exist */
-	size_t marks[SY__MARKS];  /* watermarks in pages */
+	size_t marks[SY__WMARKS];  /* watermarks in pages */
 	size_t reserve[SY__KINDS]; /* lowmem reserve: pages kept from requests of a higher kind, by that kind */
 	unsigned batch, cpu_high; /* pages moved at once, and at most, on a per-CPU list */
 	uint8_t index, node, kind;
@@ -111,77 +117,66 @@ struct sy__zone {
 	struct sy__blocks free[SY_ORDERS][SY_MIGRATE_TYPES];
 	size_t ungrown_blocks;    /* [r] */
 	uint64_t next_ungrown;    /* frame number of the first */
-	uint64_t recent;          /* frame number of the large block that was freed last, see core/backend/best_fit.c */
-	bool mapped;              /* page_bits are those of free pages, see core/backend/free_page_map.c */
+	bool told;                /* page_bits are the layer above's, which is told of every change of free pages */
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
-	/* pretrace pages, see core/backend/pretrace.c */
-	uint64_t pretrace;        /* that may still be freed */
-	uint32_t pretrace_none;   /* bit k: no aligned block of order k is left */
+	_Alignas(8) unsigned char above[SY__ABOVE_ZONE_BYTES]; /* the layer above's */
 
 	/* counters; those of the per-CPU lists add to them */
 	int64_t used[SY_USES];
 	uint64_t served, fallbacks, fallbacks_changing;
 };
 
-#define SY__DECAY_LEAST (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a visit */
+#define SY__TOLD_ORDER 5u /* of the smallest block whose free the layer above is told */
 
-/* Free and backed memory, for the layer above that decays it (core/backend/decay.c). */
-struct sy__backed {
-	size_t lowest;     /* [r] account_lock: the minimum since that layer set it */
-	size_t refaulted;  /* [r] account_lock: discarded pages taken again since then */
-	size_t next_visit; /* [r] a hint: a free that leaves so much should visit decay */
-};
-
-/* Serves page requests of heaps in place of sy__block_take, with the blocks that another page allocator gave; NULL: it fails. */
-struct sy__placer {
-	struct sy_page *(*take)(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use);
-	void *context;
-};
-
-/* What the layer above adds to a page allocator (core/backend/create.c). All but take_run, decay and await are called with the lock
- * of the zone or of the source held. */
+/* What the layer above adds to a page allocator. */
 struct sy__pages_hooks {
-	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block of a mapped zone */
+	/* With the lock of the zone held. */
+	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block, if zone->told */
+	void (*freed)(struct sy__zone *, uint64_t number); /* a block of SY__TOLD_ORDER or more, before or after it joined others */
+	bool (*may_grow)(struct sy_pages *, uint64_t number); /* by this maximal block, which has descriptors; else no memory is left */
 	void (*grown)(struct sy__zone *, uint64_t number); /* the zone grew by this maximal block */
-	bool (*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* for checks: of a mapped zone */
-	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start); /* a maximal block gets memory: SY__HUGE, or 0 for small pages */
+	/* For checks. NULL, or what is wrong: with a block, if zone->told; with a zone that has this number of pretrace pages. */
+	const char *(*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free);
+	const char *(*checks)(const struct sy__zone *, uint64_t pretrace);
+	/* With source_lock held: a maximal block gets memory. SY__HUGE, or 0 for small pages. */
+	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start);
+	/* With account_lock held: a heap took pages, of which this number had been discarded. If pages->ages, as the next two. */
+	void (*taken)(struct sy_pages *, unsigned discarded);
+	/* With no lock held. */
+	void (*given)(struct sy_pages *); /* pages were freed */
+	void (*await)(struct sy_pages *); /* returns when the blocks that the layer above took off their lists are on them again */
 	struct sy_page *(*take_run)(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use); /* or NULL */
-	bool (*decay)(struct sy_pages *); /* after frees: a visit, see core/backend/decay.c */
-	void (*await)(struct sy_pages *); /* returns when the blocks that decay took off their lists are on them again */
 };
-
-#define SY__ABOVE_BYTES 192
 
 struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
 
 	/* fixed at creation */
-	const struct sy__pages_hooks *hooks; /* NULL: none; then there is no decay, no map of free pages, no huge page */
+	const struct sy__pages_hooks *hooks; /* NULL: there is no layer above */
+	/* Serves page requests of heaps: sy__block_take, or a function of the layer above. */
+	struct sy_page *(*take)(struct sy_pages *, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use);
+	bool ages; /* free blocks have ages */
 	unsigned zone_count, slots, nodes, pageblock_order;
 	uint8_t lowest_kind; /* of any zone: what requests for DMA get where there is no such zone */
 	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zonelists: zones in the order in which a request of this node tries them */
-	uint8_t restraint[SY_MAX_NODES][SY__KINDS]; /* first min_fallback of such a request, see alloc.c */
+	uint8_t nofragment[SY_MAX_NODES][SY__KINDS]; /* first min_fallback of such a request, see alloc.c */
 	uint64_t block_count; /* maximal blocks in the range */
 
 	/* tables over the whole range; zero where nothing happened */
 	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
 	uint8_t *committed;       /* [r] by maximal block, downwards: enum sy__committed; source_lock */
-	uint64_t *page_bits;      /* by page: in populated zones, no pretrace page; in zones with a map, free; zone lock */
-	uint8_t *pretrace_limit;  /* by maximal block: no aligned pretrace run above SY_MAX_ORDER - this; zone lock */
+	uint64_t *page_bits;      /* by page: in populated zones, no pretrace page; else the layer above's; zone lock */
+	uint8_t *above_of_block;  /* by maximal block: the layer above's; zone lock */
 
 	void (*on_fallback)(void *context, const struct sy_fallback_event *);
 	void *fallback_context;
 	size_t fail_after; /* [r] requests until one fails; 0: never */
-	const struct sy__placer *placer; /* chooses blocks for heaps; NULL: the zones do */
 
 	sy__lock_t source_lock;
-	size_t committed_pages; /* anyone's, by atomic additions: whoever holds source_lock may wait for the system */
+	size_t committed_pages; /* by atomic additions, as the holder of source_lock may wait for the system */
 	size_t described;       /* [r] source_lock: maximal blocks with all of their descriptors */
-	size_t huge_from;       /* committed_pages from which on the heap may grow by huge pages; fixed at creation */
-	size_t witness_from;    /* source_lock: committed_pages when the witness was taken, see core/backend/huge_pages.c */
-	uint64_t witness;       /* source_lock: first page of the witness, the last maximal block with small pages */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
 	uint64_t failures, rescued;
@@ -191,12 +186,8 @@ struct sy_pages {
 	const void *reclaimer;    /* [r] sy__caller() of the thread that asks heaps now, or NULL */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
 
-	/* decay of free memory, by the layer above */
-	uint64_t decay_ns;        /* fixed at creation; 0: never */
-	bool commits_growth;      /* fixed at creation */
-	struct sy_time clock;     /* for the age of free blocks; that layer advances it; 0: nothing decays */
-	struct sy__backed backed;
-	_Alignas(8) unsigned char above[SY__ABOVE_BYTES]; /* state of that layer; zero at first */
+	struct sy_time clock;     /* for the age of free blocks; the layer above advances it; 0: they have none */
+	_Alignas(8) unsigned char above[SY__ABOVE_BYTES]; /* that layer's state */
 	size_t held_pages;        /* [r] by heaps; account_lock */
 	size_t emptied_pages;     /* [r] of these, without memory behind them; account_lock */
 
@@ -242,7 +233,7 @@ static inline void sy__subtract(size_t *counter, size_t amount)
 	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
 }
 
-/* So many more pages have memory, or fewer. */
+/* More pages have memory, or fewer. */
 static inline void sy__count_backed(struct sy_pages *pages, size_t count)
 {
 	__atomic_fetch_add(&pages->committed_pages, count, __ATOMIC_RELAXED);
@@ -350,14 +341,14 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 static inline void sy__zone_gains(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__add(&zone->free_pages, (size_t)1 << order);
-	if (sy__unlikely(zone->mapped))
+	if (sy__unlikely(zone->told))
 		zone->pages->hooks->free_changed(zone, sy__number(zone->pages, page), order, true);
 }
 
 static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__subtract(&zone->free_pages, (size_t)1 << order);
-	if (sy__unlikely(zone->mapped))
+	if (sy__unlikely(zone->told))
 		zone->pages->hooks->free_changed(zone, sy__number(zone->pages, page), order, false);
 }
 
@@ -377,14 +368,12 @@ void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, uns
 void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
-/* ---- run.c: runs, which are rows of blocks ----------------------------------------------------------------------- */
+/* ---- run.c: runs of pages, which are blocks side by side ------------------------------------------------------------ */
 
-#define SY__RUN_ORDER 5u /* of the smallest run that sy__pages_hooks.take_run places, and of the smallest block noted as zone->recent */
-
-/* Order of the first block of a row of so many pages. */
+/* Order of the first block of a run of that length. */
 unsigned sy__run_order(uint64_t number, uint64_t pages);
 
-/* Makes a row of taken pages. The other makes two rows of a taken block: its first `count` pages, and the rest, which goes back. */
+/* Makes a run of taken pages. The other makes two runs of a taken block: its first `count` pages, and the rest, which goes back. */
 void sy__run_cut(const struct sy_pages *, struct sy_page *first, uint64_t count);
 void sy__run_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);
 
@@ -400,8 +389,6 @@ bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes
 uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* of a free block that is on no list; how many pages */
 void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
-/* ---- Decay ------------------------------------------------------------------------------------------------------- */
-
 /* Pages that memory backs and no heap holds. */
 static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 {
@@ -409,26 +396,6 @@ static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 	size_t held = sy__read(&pages->held_pages);
 
 	return committed > held ? committed - held : 0;
-}
-
-/* After pages were freed: visits decay, if enough is free. */
-static inline void sy__backed_given(struct sy_pages *pages)
-{
-	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->backed.next_visit))
-		pages->hooks->decay(pages);
-}
-
-/* A heap took pages, so many of which had been discarded. With account_lock held. */
-static inline void sy__backed_taken(struct sy_pages *pages, unsigned discarded)
-{
-	size_t backed = sy__free_and_backed(pages);
-
-	if (backed < pages->backed.lowest)
-		__atomic_store_n(&pages->backed.lowest, backed, __ATOMIC_RELAXED);
-	if (backed + SY__DECAY_LEAST < sy__read(&pages->backed.next_visit))
-		__atomic_store_n(&pages->backed.next_visit, backed + SY__DECAY_LEAST, __ATOMIC_RELAXED);
-	if (sy__unlikely(discarded))
-		sy__add(&pages->backed.refaulted, discarded);
 }
 
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */

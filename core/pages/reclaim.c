@@ -1,7 +1,7 @@
 /*
  * Reclaim: asking heaps for memory. Caches keep empty slabs and per-CPU objects for later. When a zone falls below its low
  * watermark, the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does. It calls what the heap
- * has registered (sy_heap.hooks): `reclaim`, which may keep a working set, or `reclaim_urgently` when a request would fail otherwise.
+ * has registered (sy_heap.hooks), and may keep a working set, or, when a request would fail otherwise, urgently.
  *
  * Only heaps_lock, which comes before all other locks, is held while heaps are asked, since giving pages back enters the page
  * allocator again. A heap that asks for pages meanwhile is the `reclaimer` itself, and is not asked again. Another thread goes on
@@ -14,50 +14,23 @@
 
 #define MOST_SKIPPED 1024u
 
-/* Counts an asking and what it brought; with account_lock held. */
-static void count_gentle(struct sy_heap_counters *counters, uint64_t given)
+static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, bool urgent)
 {
-	counters->asked++;
-	counters->reclaimed_pages += given;
-}
-
-static void count_urgent(struct sy_heap_counters *counters, uint64_t given)
-{
-	count_gentle(counters, given);
-	counters->asked_urgently++;
-	counters->reclaimed_urgently += given;
-}
-
-/* How heaps are asked. */
-struct asking {
-	uint64_t (*ask)(struct sy_heap *);
-	void (*count)(struct sy_heap_counters *, uint64_t given);
-};
-
-static uint64_t ask_gently(struct sy_heap *heap)
-{
-	return heap->hooks->reclaim(heap);
-}
-
-static uint64_t ask_urgently(struct sy_heap *heap)
-{
-	return heap->hooks->reclaim_urgently(heap);
-}
-
-static const struct asking gently = { ask_gently, count_gentle }, urgently = { ask_urgently, count_urgent };
-
-static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, const struct asking *asking)
-{
-	uint64_t given = asking->ask(heap);
+	uint64_t given = heap->hooks->reclaim(heap, urgent);
 
 	sy__lock(&pages->account_lock);
-	asking->count(&heap->counters, given);
+	heap->counters.asked++;
+	heap->counters.reclaimed_pages += given;
+	if (urgent) {
+		heap->counters.asked_urgently++;
+		heap->counters.reclaimed_urgently += given;
+	}
 	sy__unlock(&pages->account_lock);
 	return given;
 }
 
 /* With heaps_lock held. */
-static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
+static uint64_t ask_all(struct sy_pages *pages, bool urgent)
 {
 	struct sy_list *link;
 	uint64_t given = 0;
@@ -66,7 +39,7 @@ static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 	for (link = pages->heaps.next; link != &pages->heaps; link = link->next) {
 		struct sy_heap *heap = sy__entry(link, struct sy_heap, link);
 
-		given += ask_heap(pages, heap, asking);
+		given += ask_heap(pages, heap, urgent);
 	}
 	__atomic_store_n(&pages->reclaimer, NULL, __ATOMIC_RELAXED);
 	if (given)
@@ -93,7 +66,7 @@ uint64_t sy__reclaim(struct sy_pages *pages)
 	if (pages->reclaim_skip)
 		pages->reclaim_skip--;
 	else
-		given = ask_all(pages, &gently);
+		given = ask_all(pages, false);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }
@@ -105,7 +78,7 @@ uint64_t sy__reclaim_urgent(struct sy_pages *pages)
 	if (reclaimer(pages) == sy__caller())
 		return 0;
 	sy__lock(&pages->heaps_lock);
-	given = ask_all(pages, &urgently);
+	given = ask_all(pages, true);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }

@@ -1,12 +1,12 @@
 /*
  * Runs: any number of pages side by side, like Linux's alloc_pages_exact.
  *
- * A run is a row of blocks. Each block has the largest power of two of pages that its number and the rest of the run allow, and is
+ * A run is made of blocks side by side. Each block has the largest power of two of pages that its number and the rest of the run allow, and is
  * owned and freed like any other block: 11 pages from a multiple of 16 on are blocks of 8, 2 and 1. If a run is the beginning of a
  * block, the rest of that block divides by the same rule, seen from its end: 5 of 16 pages are blocks of 1 and 4.
  *
- * The map of free pages (core/backend/free_page_map.c) is built by walking blocks without their owners' knowledge, and may meet a block
- * that is just being cut. So the first block's order is written last, with a release: until then the row reads as one block.
+ * The layer above may walk over blocks without their owners' knowledge, and meet a block that is just being cut. So the first block's
+ * order is written last, with a release: until then the run reads as one block.
  */
 #include "pages.h"
 
@@ -17,7 +17,7 @@ unsigned sy__run_order(uint64_t number, uint64_t pages)
 	return within < aligned ? within : aligned;
 }
 
-/* Sets up a block of the row that is not the first. */
+/* Sets up a block of the run that is not the first. */
 static void set_head(const struct sy_page *first, struct sy_page *head, unsigned order)
 {
 	head->zone = first->zone;
@@ -28,7 +28,7 @@ static void set_head(const struct sy_page *first, struct sy_page *head, unsigned
 	__atomic_store_n(&head->order, (uint8_t)order, __ATOMIC_RELAXED);
 }
 
-/* Sets up all blocks of the row but the first. */
+/* Sets up all blocks of the run but the first. */
 static void cut_behind(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
 {
 	uint64_t number = sy__number(pages, first);
@@ -40,7 +40,7 @@ static void cut_behind(const struct sy_pages *pages, struct sy_page *first, uint
 	}
 }
 
-/* Others see the row from now on. */
+/* Others see the run from now on. */
 static void cut_first(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
 {
 	__atomic_store_n(&first->order, (uint8_t)sy__run_order(sy__number(pages, first), count), __ATOMIC_RELEASE);

@@ -6,7 +6,7 @@
  * used next while the processor's caches are warm. But if the buddy of the next larger block is free already, it will likely join
  * soon. Then it goes to the back, so that it is not handed out just before.
  *
- * Where free memory decays (core/backend/decay.c), blocks without memory are at the back instead, and the smallest block with
+ * Where free blocks have ages, as free memory decays there, blocks without memory are at the back instead, and the smallest block with
  * memory is taken before a smaller one without. Otherwise a program that allocates and frees all its memory again and again would
  * need ever more. A block may have memory in part, so a split checks the half that stays free. What a program uses after a peak
  * is then part of one large block that does not go back, and of no more than one.
@@ -91,10 +91,9 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 	return done;
 }
 
-/* If its memory cannot be committed the block must not grow: each later request would find it first, and fail. */
 static bool can_grow(struct sy_pages *pages, uint64_t number)
 {
-	return commit_descriptors(pages, number) && (!pages->commits_growth || sy__commit_memory(pages, number));
+	return commit_descriptors(pages, number) && (!pages->hooks || pages->hooks->may_grow(pages, number));
 }
 
 bool sy__zone_grow(struct sy__zone *zone)
@@ -142,7 +141,7 @@ static bool may_be_backed(const struct sy_page *block, unsigned order)
 struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigned migrate)
 {
 	struct sy_page *page;
-	unsigned at = zone->pages->decay_ns ? backed_order(zone, order, migrate) : order;
+	unsigned at = zone->pages->ages ? backed_order(zone, order, migrate) : order;
 	uint64_t since;
 
 	if (at > SY_MAX_ORDER)
@@ -187,10 +186,10 @@ static bool likely_to_join(struct sy_pages *pages, uint64_t number, unsigned ord
 	return order + 2 <= SY_MAX_ORDER && free_buddy(pages, number & ~((uint64_t)1 << order), order + 1);
 }
 
-/* Whether a block should be handed out late: it may soon join, or, where memory decays, it has none. */
+/* Whether a block should be handed out late: it may soon join, or, where blocks have ages, it has no memory. */
 static bool belongs_last(struct sy_pages *pages, const struct sy_page *page, unsigned order)
 {
-	return pages->decay_ns ? !page->bytes : likely_to_join(pages, sy__number(pages, page), order);
+	return pages->ages ? !page->bytes : likely_to_join(pages, sy__number(pages, page), order);
 }
 
 void sy__zone_free_aged(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate, uint64_t since)
@@ -248,7 +247,7 @@ void sy__zone_start(struct sy__zone *zone)
 	uint64_t remainder = zone->managed % SY__MAX_BLOCK;
 
 	zone->present = zone->managed;
-	zone->next_ungrown = zone->recent = zone->start;
+	zone->next_ungrown = zone->start;
 	zone->ungrown_blocks = (size_t)(zone->managed / SY__MAX_BLOCK);
 	zone->pageblocks[SY_MOVABLE_TYPE] = (zone->span + sy__pageblock_pages(zone->pages) - 1) >> zone->pages->pageblock_order;
 	if (remainder)
@@ -279,7 +278,6 @@ void sy__zone_clear(struct sy__zone *zone)
 	zone->free_pages = 0;
 	zone->highatomic_pages = 0;
 	zone->ungrown_blocks = 0;
-	zone->pretrace = 0;
 	zone->populated = false;
-	zone->mapped = false;
+	zone->told = false;
 }

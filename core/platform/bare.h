@@ -5,7 +5,7 @@
  * There is one CPU, and no interrupt handler allocates, so locks and local sections are empty. A machine with such handlers
  * calls the library with interrupts masked.
  *
- * Slots. Calls without a slot run on slot 0, and there are no others to claim. A system with several CPUs, whose calls do not
+ * Slots. Calls without a slot run on slot 0, and there are no others to stop. A system with several CPUs, whose calls do not
  * migrate, returns the CPU's number times the cache line from sy__call_begin.
  *
  * Memory. The program first hands over one buffer (sy_platform_set_buffer). Reservations are cut from its start upwards.
@@ -140,17 +140,17 @@ static inline bool sy__watch(bool on)
 	return false;
 }
 
-static inline bool sy__claim_enter(unsigned *slot)
+static inline bool sy__stop_enter(unsigned *slot)
 {
 	return sy__call_enter(slot);
 }
 
-static inline bool sy__claim_enter_soon(unsigned *slot)
+static inline bool sy__stop_enter_soon(unsigned *slot)
 {
 	return sy__call_enter(slot);
 }
 
-static inline void sy__claim_leave(void)
+static inline void sy__stop_leave(void)
 {
 	sy__call_leave();
 }
@@ -163,24 +163,13 @@ static inline void sy__fast_calls_lock(void)
 {
 }
 
-static inline bool sy__slots_claim_try(void)
+static inline bool sy__stop_try(void)
 {
 	return true;
 }
 
-static inline void sy__slots_release(void)
+static inline void sy__stop_end(void)
 {
-}
-
-static inline bool sy__slot_claim(unsigned slot)
-{
-	(void)slot;
-	return false;
-}
-
-static inline void sy__slot_release(unsigned slot)
-{
-	(void)slot;
 }
 
 static inline bool sy__slot_mine(unsigned slot)
@@ -236,19 +225,6 @@ static inline uint64_t sy__now(void)
 	return sy__clock();
 }
 
-static inline void sy__copy(void *to, const void *from, size_t bytes)
-{
-	__builtin_memcpy(to, from, bytes);
-}
-
-static inline void sy__fill(void *to, int byte, size_t bytes)
-{
-	__builtin_memset(to, byte, bytes);
-}
-
-static inline bool sy__same(const void *a, const void *b, size_t bytes)
-{
-	return __builtin_memcmp(a, b, bytes) == 0;
-}
+#include "bytes.h"
 
 #endif

@@ -3,12 +3,12 @@
  *
  * Locks. A word, acquired by one atomic exchange and released by one store (test-and-test-and-set). Waiters watch a contended lock
  * with relaxed loads, so that they share the cache line and do not take it from the owner; the exchange that follows acquires.
- * After a while they yield their processor, as the owner may have lost its own. Then they sleep, as yielding may run anybody but
+ * After a while they yield their processor, as the owner may have lost its own. Then they sleep, as yielding may run any thread but
  * the owner; and longer and longer, as hundreds of waiters may sleep and look. Uncontended paths make no system call.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own. Nothing interrupts the code between sy__local_begin and
  * sy__local_end, so both are empty. struct sy__thread says which slot a thread has: beginning a call is one store and one load
- * there, ending it one store. threads.c says how others reach the slot.
+ * there, ending it one store. stop.c says how others reach the slot.
  *
  * Words of 64 bits are exchanged by the machine's instruction. The few 32-bit machines without one use an array of locks, chosen
  * by the word's address; they read such a word in two halves, which is good enough for a guess.
@@ -19,12 +19,10 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched. So a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c, source.c, clock.c and threads.c.
+ * The state behind this header is in user.c, source.c, clock.c and, for slots, in the files that threads.h lists.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
-
-#include <string.h>
 
 typedef struct {
 	unsigned held;
@@ -35,17 +33,17 @@ typedef struct {
 uint64_t sy__monotonic(void); /* nanoseconds */
 extern uint64_t (*sy__clock)(void); /* that, or what the program has set by sy_platform_set_clock */
 
-/* Thread-local state. The fast path uses the members before `slot`, except `state`; threads.c uses all. */
+/* Thread-local state. The fast path uses the members before `slot`, except `state`. */
 struct __attribute__((aligned(64))) sy__thread {
 	unsigned busy;         /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
-	unsigned state;        /* enum in threads.c: may others claim the slot? */
+	unsigned state;        /* enum in threads.h: may others stop the slot? */
 	ptrdiff_t slot_offset; /* what sy__call_begin returns */
 	const void *last;      /* the object that sy__call_note noted; or SY__NOTHING */
 	void *from;            /* the state noted with it */
 	unsigned slot;  /* the thread's own; the shared slot during a call on that; or NO_SLOT */
 	unsigned calls; /* slow calls, and what counts as such */
-	bool watches;   /* all its calls are slow; written by whoever may write `slot_offset` */
-	bool claims;    /* has claimed the slots of others */
+	bool watches;   /* all its calls are slow; written as `slot_offset` */
+	bool stops;     /* has stopped the slots of others */
 	bool ending;    /* the thread ends, and has given its slot back for good */
 	bool forking;   /* between the halves of a fork */
 	bool holds_at_lock; /* in a slow call that has taken no lock yet */
@@ -56,19 +54,19 @@ struct __attribute__((aligned(64))) sy__thread {
 extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Thread sanitizers do not know membarrier, which claims use (threads.c). So under one, both sides of that protocol use
+ * Thread sanitizers do not know membarrier, which stops use (stop.c). So under one, both sides of that protocol use
  * sequentially consistent accesses. The protocol is the same.
  */
 #ifdef SY__SANITIZES_THREADS
 #define SY__OWNER_STORE __ATOMIC_SEQ_CST
 #define SY__OWNER_LOAD __ATOMIC_SEQ_CST
-#define SY__CLAIM_STORE __ATOMIC_SEQ_CST
-#define SY__CLAIM_LOAD __ATOMIC_SEQ_CST
+#define SY__STOP_STORE __ATOMIC_SEQ_CST
+#define SY__STOP_LOAD __ATOMIC_SEQ_CST
 #else
 #define SY__OWNER_STORE __ATOMIC_RELAXED
 #define SY__OWNER_LOAD __ATOMIC_ACQUIRE
-#define SY__CLAIM_STORE __ATOMIC_RELEASE
-#define SY__CLAIM_LOAD __ATOMIC_ACQUIRE
+#define SY__STOP_STORE __ATOMIC_RELEASE
+#define SY__STOP_LOAD __ATOMIC_ACQUIRE
 #endif
 
 /* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
@@ -78,14 +76,12 @@ bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
 unsigned sy__calls(void);
 bool sy__watch(bool on);
-bool sy__claim_enter(unsigned *slot);
-bool sy__claim_enter_soon(unsigned *slot);
-void sy__claim_leave(void);
+bool sy__stop_enter(unsigned *slot);
+bool sy__stop_enter_soon(unsigned *slot);
+void sy__stop_leave(void);
 void sy__fast_calls_lock(void);
-bool sy__slots_claim_try(void);
-void sy__slots_release(void);
-bool sy__slot_claim(unsigned slot);
-void sy__slot_release(unsigned slot);
+bool sy__stop_try(void);
+void sy__stop_end(void);
 bool sy__slot_mine(unsigned slot);
 bool sy__slot_unowned(unsigned slot);
 void sy__on_slot_end(void (*)(unsigned slot));
@@ -103,10 +99,10 @@ unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);
 
 /*
- * The owner stores `busy`, then loads `slot_offset`. The claimer stores `slot_offset`, then loads `busy`, with a barrier in
+ * The owner stores `busy`, then loads `slot_offset`. A thread that stops it stores `slot_offset`, then loads `busy`, with a barrier in
  * between that acts on all processors. So at least one of them sees the other's store, though here only the compiler is kept from
- * reordering. The load acquires, as a claimer that wrote to the slot's state may have released the slot. The store in sy__call_end
- * releases that state to the next claimer.
+ * reordering. The load acquires, as a thread that wrote to the slot's state may have let the owner go on. The store in sy__call_end
+ * releases that state to the next stop.
  */
 static inline ptrdiff_t sy__call_slot_offset(void)
 {
@@ -125,7 +121,7 @@ static inline ptrdiff_t sy__call_begin(void)
 	return sy__call_slot_offset();
 }
 
-/* The same with `last` in place of `slot_offset`: the claimer changes both. */
+/* The same with `last` in place of `slot_offset`: a stop changes both. */
 static inline bool sy__call_begin_with(const void *object)
 {
 	sy__call_busy();
@@ -201,7 +197,7 @@ static inline unsigned sy__event_count(const struct sy__event *event)
 void sy__event_wait(struct sy__event *, unsigned count);
 void sy__event_happens(struct sy__event *);
 
-/* Sleeps until the word is woken, if it has the value still, for at most so many nanoseconds below a second; 0: without a bound. May also
+/* Sleeps until the word is woken, if it has the value still, for at most this many nanoseconds, below a second; 0: without a bound. May also
  * return for no reason. False: this system has no such call. And wakes all who sleep so. */
 bool sy__word_sleep(const unsigned *word, unsigned value, long nanoseconds);
 void sy__word_wake(const unsigned *word);
@@ -294,19 +290,6 @@ static inline uint64_t sy__now(void)
 	return sy__clock();
 }
 
-static inline void sy__copy(void *to, const void *from, size_t bytes)
-{
-	memcpy(to, from, bytes);
-}
-
-static inline void sy__fill(void *to, int byte, size_t bytes)
-{
-	memset(to, byte, bytes);
-}
-
-static inline bool sy__same(const void *a, const void *b, size_t bytes)
-{
-	return memcmp(a, b, bytes) == 0;
-}
+#include "bytes.h"
 
 #endif

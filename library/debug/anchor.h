@@ -27,6 +27,19 @@ struct sy__anchor {
 
 extern struct sy__anchor sy__anchor;
 
+/* The beginning of what stands in front of an object of malloc's that is a mapping of its own (malloc/mapping_header.h). */
+struct sy__mapping {
+	uint64_t mark; /* sy__mapping_mark of its address, so that a copy is none */
+	char *start;   /* of the mapping */
+	size_t bytes;  /* of the mapping */
+};
+#define SY__MAPPING_HEADER_BYTES 64u
+
+static inline uint64_t sy__mapping_mark(const void *header)
+{
+	return 0x736c616279617264u ^ (uintptr_t)header; /* "slabyard" */
+}
+
 /* When a heap was made. */
 void sy__anchor_drop(void);
 

@@ -150,17 +150,17 @@ static inline bool sy__watch(bool on)
 	return false;
 }
 
-static inline bool sy__claim_enter(unsigned *slot)
+static inline bool sy__stop_enter(unsigned *slot)
 {
 	return sy__call_enter(slot);
 }
 
-static inline bool sy__claim_enter_soon(unsigned *slot)
+static inline bool sy__stop_enter_soon(unsigned *slot)
 {
 	return sy__call_enter(slot);
 }
 
-static inline void sy__claim_leave(void)
+static inline void sy__stop_leave(void)
 {
 }
 
@@ -176,22 +176,12 @@ static inline void sy__fast_calls_lock(void)
 {
 }
 
-static inline bool sy__slots_claim_try(void)
+static inline bool sy__stop_try(void)
 {
 	return false;
 }
 
-static inline void sy__slots_release(void)
-{
-}
-
-/* Every slot has its CPU. */
-static inline bool sy__slot_claim(unsigned slot)
-{
-	return false;
-}
-
-static inline void sy__slot_release(unsigned slot)
+static inline void sy__stop_end(void)
 {
 }
 

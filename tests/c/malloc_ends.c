@@ -105,7 +105,7 @@ static void test_threads_that_vanish(void)
 	look_at_all_threads();
 }
 
-/* One that ends while it is claimed, as all are while a heap of threads is walked over: nobody touches its stack any more. */
+/* One that ends while it is stopped, as all are while a heap of threads is walked over: nobody touches its stack any more. */
 struct victim {
 	char *stack;
 	atomic_long id;
@@ -142,7 +142,7 @@ static bool see_no_part(void *context, const struct sy_slab *slab, const struct 
 	return false;
 }
 
-static void test_a_thread_that_vanishes_while_claimed(void)
+static void test_a_thread_that_vanishes_while_stopped(void)
 {
 	struct sy_heap_options small = { .reserve = (size_t)256 << 20 };
 	struct sy_heap *heap = sy_heap_open("yard", &small, NULL);
@@ -285,7 +285,7 @@ static void test_ends(void)
 int main(void)
 {
 	test_threads_that_vanish();
-	test_a_thread_that_vanishes_while_claimed();
+	test_a_thread_that_vanishes_while_stopped();
 	test_forks_beside_streams();
 	test_ends();
 	return check_result();

@@ -180,7 +180,7 @@ static void the_end_comes_nearer(void)
 	sy_heap_shrink(heap);
 	sy_heap_trim(heap);
 	CHECK(sy__reservation_withdraw(heap) && zone->next_ungrown < grown);
-	zone->recent = grown - 1;
+	sy__best_fit_freed(zone, grown - 1);
 	CHECK(sy_malloc(heap, 300 * PAGE, 0) && sy_malloc(heap, 800 * PAGE, 0));
 	CHECK(is_sound(heap));
 	sy_heap_close(heap);

@@ -4,7 +4,7 @@
  */
 #include "runs_support.h"
 
-#include "../../core/backend/best_fit.h"
+#include "../../core/backend/free_page_map.h"
 
 #define OBJECTS 400u
 
@@ -68,14 +68,14 @@ static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
 		if (round % 8 == 7)
 			sy_heap_shrink(heap);
 		CHECK(is_sound(heap));
-		if (zone->mapped) {
+		if (zone->told) {
 			uint64_t end = zone->next_ungrown > zone->start ? zone->next_ungrown : zone->start + zone->present;
 
 			finds_all_extents(zone, zone->start, end);
 			finds_all_extents(zone, zone->start, end - draw(end - zone->start));
 		}
 	}
-	CHECK(zone->mapped);
+	CHECK(zone->told);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		sy_mfree(heap, objects[i]);
 	sy_heap_trim(heap);
@@ -93,7 +93,7 @@ static void begins_before_a_heap_is_large(void)
 
 	for (unsigned i = 0; i < COUNT; i++)
 		small[i] = sy_malloc(heap, 8000, 0);
-	CHECK(zone->mapped && zone->next_ungrown > 16 * 1024);
+	CHECK(zone->told && zone->next_ungrown > 16 * 1024);
 	CHECK(is_sound(heap));
 	for (unsigned i = 0; i < COUNT; i += 2)
 		sy_mfree(heap, small[i]);
@@ -108,9 +108,9 @@ static void begins_with_a_search(void)
 	struct sy_heap *heap = open_exact(0);
 	void *small = sy_malloc(heap, 100, 0), *large;
 
-	CHECK(small && !heap->pages->zones->mapped);
+	CHECK(small && !heap->pages->zones->told);
 	large = sy_malloc(heap, 50 * PAGE, 0);
-	CHECK(large && heap->pages->zones->mapped);
+	CHECK(large && heap->pages->zones->told);
 	CHECK(is_sound(heap));
 	sy_heap_close(heap);
 }

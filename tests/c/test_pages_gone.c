@@ -102,10 +102,10 @@ static void decayed(void)
 	}
 	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
 	CHECK_FINE(sy_heap_check(heap));
-	refaulted = heap->pages->backed.refaulted;
+	refaulted = sy__backend_of(heap->pages)->decay.refaulted;
 	objects[0] = sy_malloc(heap, SIZE, 0);
 	objects[1] = sy_malloc(heap, SIZE, 0);
-	CHECK(heap->pages->backed.refaulted - refaulted >= SIZE / SY_PAGE_SIZE || sy__decay_of(heap->pages)->doublings); /* a step may have ended */
+	CHECK(sy__backend_of(heap->pages)->decay.refaulted - refaulted >= SIZE / SY_PAGE_SIZE || sy__backend_of(heap->pages)->decay.doublings); /* a step may have ended */
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }

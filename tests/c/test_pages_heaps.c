@@ -31,12 +31,13 @@ static uint64_t shrink(struct sy_cache *cache)
 	return given;
 }
 
-static uint64_t reclaim(struct sy_heap *heap)
+static uint64_t reclaim(struct sy_heap *heap, bool urgent)
 {
+	(void)urgent;
 	return sy__heap_give(heap, shrink);
 }
 
-static const struct sy__heap_hooks hooks = { .reclaim = reclaim, .reclaim_urgently = reclaim };
+static const struct sy__heap_hooks hooks = { .reclaim = reclaim };
 static const struct sy_policy keeping = { .name = "keeper", .shrink = shrink };
 
 static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, unsigned slots)
@@ -169,12 +170,12 @@ static uint64_t reap_nothing(struct sy_cache *cache)
 	return 0;
 }
 
-static uint64_t reclaim_nothing(struct sy_heap *heap)
+static uint64_t reclaim_urgently(struct sy_heap *heap, bool urgent)
 {
-	return sy__heap_give(heap, reap_nothing);
+	return sy__heap_give(heap, urgent ? shrink : reap_nothing);
 }
 
-static const struct sy__heap_hooks patient = { .reclaim = reclaim_nothing, .reclaim_urgently = reclaim };
+static const struct sy__heap_hooks patient = { .reclaim = reclaim_urgently };
 
 /* A policy that keeps its memory while there is some gives it up for a request that would fail. */
 static void test_rescue(void)
@@ -222,7 +223,7 @@ static void test_reclaim(void)
 	CHECK_EQUAL(keeper.heap.counters.asked, keeper.shrinks);
 	CHECK_EQUAL(keeper.heap.counters.asked_urgently, 1); /* before the request that failed */
 	CHECK_EQUAL(keeper.heap.counters.reclaimed_urgently, 0);
-	CHECK(taken + pages->zones[0].marks[SY__MARK_MIN] + 16 >= 8192);
+	CHECK(taken + pages->zones[0].marks[SY__WMARK_MIN] + 16 >= 8192);
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	keeper.asks_meanwhile = false;
 	sy__pages_detach(pages, &keeper.heap);

@@ -1,6 +1,8 @@
 /* Zones in a recorded state, and the pages older than a trace. */
 #include "pages_support.h"
 
+#include "../../core/backend/backend.h"
+
 struct recorded {
 	const char *name;
 	uint64_t start, pages;
@@ -94,7 +96,7 @@ static void test_traffic(void)
 	struct sy_pages *pages = populated(machine, 3, true);
 	static struct sy_page *held[2048];
 	struct sy_pages_counts counts;
-	uint64_t random = 77, older = 0, held_pages = 0, before = pages->zones[2].pretrace;
+	uint64_t random = 77, older = 0, held_pages = 0, before = sy__backend_zone_of(&pages->zones[2])->pretrace;
 	unsigned step;
 
 	for (step = 0; step < 60000; step++) {
@@ -118,7 +120,7 @@ static void test_traffic(void)
 	}
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	sy_pages_count(pages, &counts);
-	CHECK_EQUAL(before - pages->zones[2].pretrace, older);
+	CHECK_EQUAL(before - sy__backend_zone_of(&pages->zones[2])->pretrace, older);
 	CHECK_EQUAL(counts.zones[2].used[SY_USE_ENVIRONMENT], held_pages);
 	sy_pages_destroy(pages);
 }
@@ -147,7 +149,7 @@ static void test_older(void)
 		{ 6, 10, 0, 0 } };
 	struct sy_pages *pages = populated(&small, 1, false);
 	struct sy_pages_counts counts;
-	uint64_t random = 5, left = pages->zones[0].pretrace;
+	uint64_t random = 5, left = sy__backend_zone_of(&pages->zones[0])->pretrace;
 
 	expect_state(pages, &small);
 	while (left) {
@@ -216,14 +218,14 @@ static void test_older_at_the_end(void)
 static void test_older_elsewhere(void)
 {
 	struct sy_pages *pages = populated(machine, 3, false);
-	uint64_t left = pages->zones[0].pretrace;
+	uint64_t left = sy__backend_zone_of(&pages->zones[0])->pretrace;
 
 	CHECK_EQUAL(left, 256);
 	for (; left; left--)
 		CHECK(sy_pages_free_pretrace(pages, 0, 0, 0));
-	left = pages->zones[1].pretrace;
+	left = sy__backend_zone_of(&pages->zones[1])->pretrace;
 	CHECK(sy_pages_free_pretrace(pages, 0, 0, 0)); /* the next zone has some */
-	CHECK_EQUAL(pages->zones[1].pretrace, left - 1);
+	CHECK_EQUAL(sy__backend_zone_of(&pages->zones[1])->pretrace, left - 1);
 	CHECK(!sy_pages_free_pretrace(pages, 0, SY_MAX_ORDER + 1, 0));
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	sy_pages_destroy(pages);

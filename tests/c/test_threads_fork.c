@@ -4,7 +4,7 @@
  */
 #include "threads_heap.h"
 
-#define LONG 300000000 /* nanoseconds: more than a claim waits for a fast call */
+#define LONG 300000000 /* nanoseconds: more than a stop waits for a fast call */
 
 static sy__lock_t lock = SY__LOCK_INIT;
 static atomic_bool inside;

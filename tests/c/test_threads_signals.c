@@ -74,7 +74,7 @@ static void first_object(struct sy_heap *heap, bool held)
 	CHECK(same_mask(&before));
 }
 
-/* Claims, and a fork with its two ends. */
+/* Stops, and a fork with its two ends. */
 static void masks_stay(struct sy_heap *heap)
 {
 	sigset_t before;

@@ -1,7 +1,7 @@
 /*
  * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by
  * looks more seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one
- * comes free. Whoever is far behind in a line looks seldom. A claim from inside a call gives its processor to nobody, but leaves
+ * comes free. Whoever is far behind in a line looks seldom. A stop from inside a call gives its processor to nobody, but leaves
  * out threads that are in a call. Threads that sleep for a lock are woken one by one.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
@@ -165,8 +165,8 @@ static void *stay_inside(void *slot)
 	return NULL;
 }
 
-/* Were it to yield, it would go on only after all threads that can run, each of which had its turn; with every slot claimed. */
-static void claims_leave_out_who_is_inside(void)
+/* Were it to yield, it would go on only after all threads that can run, each of which had its turn; with every slot stopped. */
+static void stops_leave_out_who_is_inside(void)
 {
 	static pthread_t threads[OTHERS];
 	static unsigned slots[OTHERS];
@@ -179,19 +179,19 @@ static void claims_leave_out_who_is_inside(void)
 	}
 	CHECK(sy__call_enter(&own));
 	before = sy_platform_lock_wait_time();
-	CHECK(sy__slots_claim_try());
+	CHECK(sy__stop_try());
 	CHECK_EQUAL(sy_platform_lock_wait_time() - before, 0);
 	for (unsigned i = 0; i < OTHERS; i++)
 		CHECK(!sy__slot_mine(slots[i]));
-	sy__slots_release();
+	sy__stop_end();
 	for (unsigned i = 0; i < OTHERS; i++)
 		sem_post(&goes_on);
 	for (unsigned i = 0; i < OTHERS; i++)
 		pthread_join(threads[i], NULL);
-	CHECK(sy__slots_claim_try());
+	CHECK(sy__stop_try());
 	for (unsigned i = 0; i < OTHERS; i++)
 		CHECK(sy__slot_mine(slots[i]));
-	sy__slots_release();
+	sy__stop_end();
 	sy__call_leave();
 }
 
@@ -239,7 +239,7 @@ int main(void)
 	beyond_the_slots();
 	long_waits_sleep();
 	those_far_behind_look_seldom();
-	claims_leave_out_who_is_inside();
+	stops_leave_out_who_is_inside();
 	sleepers_are_woken();
 	return check_result();
 }

@@ -3,7 +3,7 @@
  * core/policies/node.h.
  *
  * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; look whether what
- * they own has become empty; and drain a slot, another's as a claimer does. What a thread has on its remote list is here an object
+ * they own has become empty; and drain a slot, another's as a stopper does. What a thread has on its remote list is here an object
  * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they
  * share is a step: the word, the mark of the owner, the node's lock. Objects are linked by memory, not kept as sets, so that a push
  * onto a list that has changed meanwhile goes as wrong as it would. The search visits every state that can be reached within so
@@ -11,7 +11,7 @@
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
- * from the thread that took it, and sees what that did before. Claims themselves are claim.c's: here a slot is claimed while its
+ * from the thread that took it, and sees what that did before. Stops themselves are stop.c's: here a slot is stopped while its
  * thread is in no call, sees all that was done, and the thread waits.
  *
  * What may not happen. An object is handed out that somebody has. A slab goes to the page allocator that somebody still uses.
@@ -43,7 +43,7 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 	if (thread->stores)
 		return false;
 	state->locked = false;
-	state->slots[thread->victim].claimed = false;
+	state->slots[thread->victim].stopped = false;
 	finish(thread);
 	return true;
 }
@@ -67,7 +67,7 @@ static void begin(const struct state *from, unsigned index, enum at at, unsigned
 		empty(&state, &state.threads[state.live[object] - 1]);
 		state.live[object] = 0;
 	} else if (at == DRAIN) {
-		state.slots[victim].claimed = true;
+		state.slots[victim].stopped = true;
 		empty(&state, &state.threads[victim]);
 	}
 	visit(&state);
@@ -75,7 +75,7 @@ static void begin(const struct state *from, unsigned index, enum at at, unsigned
 
 static void begin_all(const struct model *model, const struct state *from, unsigned index)
 {
-	if (!from->calls || from->gone || from->threads[index].at != IDLE || from->slots[index].claimed)
+	if (!from->calls || from->gone || from->threads[index].at != IDLE || from->slots[index].stopped)
 		return;
 	begin(from, index, TAKE, 0, index);
 	if (from->slots[index].list == WAITING)
@@ -84,7 +84,7 @@ static void begin_all(const struct model *model, const struct state *from, unsig
 		if (from->live[object])
 			begin(from, index, FREE, object, index);
 	for (unsigned victim = 0; victim < THREADS; victim++)
-		if ((from->threads[victim].at == IDLE || model->fault == NO_CLAIM) && !from->slots[victim].claimed)
+		if ((from->threads[victim].at == IDLE || model->fault == NO_STOP) && !from->slots[victim].stopped)
 			begin(from, index, DRAIN, 0, victim);
 }
 
@@ -233,7 +233,7 @@ static const struct {
 	[ENDS_EARLY] = { "a slab is given back with one object in use", "a slab goes that is in use" },
 	[DRAIN_FORGETS] = { "draining forgets the local list", "an object is lost" },
 	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "nobody's slab is marked, though it is not full" },
-	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
+	[NO_STOP] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
 	[LIST_UNLOCKED] = { "a slab comes onto the node's list without the lock", "an object is in two places" },
 	[STALE_FIRST] = { "a push is tried again with the old link", "the word tells no truth" },
 	[ACTIVE_LISTED] = { "an active slab is listed as empty", "a slot's slab is active and on a list" },

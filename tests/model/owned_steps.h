@@ -52,7 +52,7 @@ struct thread {
 };
 
 struct slot {
-	uint8_t freelist, active, list, claimed;
+	uint8_t freelist, active, list, stopped;
 };
 
 struct state {
@@ -69,7 +69,7 @@ struct state {
 enum fault {
 	SOUND, NO_MARK, MARK_STAYS, MARK_LATE, MARK_LISTED, LEFT_BY_STORE, BACK_BY_STORE, BACK_UNASKED, TAKEN_BY_STORE,
 	EMPTY_EARLY, LOOK_EARLY, ENDS_EARLY,
-	DRAIN_FORGETS, DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
+	DRAIN_FORGETS, DRAIN_KEEPS_MARK, NO_STOP, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
 };
 
 struct model {
@@ -454,7 +454,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index)
 		thread->at = DRAIN_LOCK;
 		if (slot->active || slot->list != NO_LIST)
 			return true;
-		slot->claimed = false;
+		slot->stopped = false;
 		finish(thread);
 		return true;
 	case DRAIN_LOCK: /* sy__yard_deactivate, give_up */
@@ -465,7 +465,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index)
 		return true;
 	case DRAIN_RELEASE:
 		if (free_in(state, thread, slot) + (model->fault == ENDS_EARLY) == state->word.in_use) {
-			*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+			*slot = (struct slot){ .freelist = NONE, .stopped = slot->stopped };
 			discard(model, state);
 			thread->at = UNLOCK;
 			return true;
@@ -500,7 +500,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index)
 			thread->at = DRAIN_SWAP;
 			return true;
 		}
-		*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+		*slot = (struct slot){ .freelist = NONE, .stopped = slot->stopped };
 		thread->at = UNLOCK;
 		if (!thread->new.in_use) {
 			discard(model, state);

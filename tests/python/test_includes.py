@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LABORATORY = ("library/lab/replay.h", "library/lab/inspect.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(slabyard/[^>]+)>)', re.MULTILINE)
 
 
@@ -21,12 +22,12 @@ def strangers(folder: str, text: str) -> list[str]:
 
 
 def allowed(folder: str, name: str) -> bool:
-    if name.startswith(("slabyard/", "programs/")) or name == "library/lab.h":
+    if name.startswith(("slabyard/", "programs/")) or name in LABORATORY:
         return True
     return "/" not in name and (ROOT / folder / name).is_file()
 
 
-@pytest.mark.parametrize("folder", ["programs", "replay", "threads", "import", "launch"])
+@pytest.mark.parametrize("folder", ["programs", "replay", "threads", "import", "pairs", "inspect", "launch"])
 def test_programs_include_no_header_of_the_core_or_of_another_program(folder: str) -> None:
     sources = sorted((ROOT / folder).glob("*.[ch]"))
     assert sources

@@ -107,6 +107,9 @@ struct sy_page *sy__slob_search_best(struct sy__slob_heap *, const struct sy__sl
 void sy__slob_join_segment(struct sy__slob_heap *, struct sy__slob_page *);
 void sy__slob_leave_segment(struct sy__slob_heap *, struct sy__slob_page *);
 
+/* log.c: counts an allocation, and logs its search if it is the turn of this one. */
+SY__COLD void sy__slob_log(struct sy__slob_heap *, const struct sy__slob_request *, int node);
+
 /* check.c: NULL, or the first invariant that does not hold. */
 const char *sy__slob_check(struct sy_heap *);
 

@@ -161,10 +161,16 @@ static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const voi
 	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
 }
 
+/* The next slab on a slot's partial list. */
+static inline struct sy_page **sy__slub_next(struct sy_page *page)
+{
+	return (struct sy_page **)(void *)sy__node_slab(page)->own;
+}
+
 /* Puts a frozen slab on the slot's partial list. In its local section. */
 static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page)
 {
-	sy__node_slab(page)->next = own->partial;
+	*sy__slub_next(page) = own->partial;
 	own->partial = page;
 	own->partial_slabs++;
 }

@@ -23,7 +23,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_slab(page)->base.local.freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
@@ -156,7 +156,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 {
 	unsigned slot;
 
-	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own) && !sy__may_stir(cache->base.cache.heap))) {
+	if (sy__likely(own->empty_slabs <= sy__yard_most_empty(cache, own) && !sy__wakes_background(cache->base.cache.heap))) {
 		sy__call_end();
 		return;
 	}
@@ -280,8 +280,8 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			break;
-		*link = sy__link_to(&cache->base, key, slab->base.local.freelist);
-		slab->base.local.freelist = object;
+		*link = sy__link_to(&cache->base, key, sy__yard_local(slab)->freelist);
+		sy__yard_local(slab)->freelist = object;
 		slab->local_objects++;
 	}
 	own->ring.first = (first + i) % SY__RING;

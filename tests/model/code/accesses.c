@@ -95,7 +95,7 @@ static void plain(const void *caller, const volatile void *address, size_t bytes
 		give_other(fault, address, bytes);
 }
 
-/* Whether the access counts; not that to the thread's own words, of which the claim protocol consists. */
+/* Whether the access counts; not that to the thread's own words, of which the stop protocol consists. */
 static bool atomic(enum kind kind, const volatile void *address, size_t bytes, bool writes, enum fault fault)
 {
 	if (running() < 0 || is_own_word(address))

@@ -10,17 +10,17 @@ enum kind {
 	ACCESS,   /* to a word */
 	LOCK,     /* exchange a word that is 0: until then it waits */
 	AWAIT,    /* until a word is not 0 */
-	CALL,     /* begin a call of the library: waits for whoever claims the slots, */
+	CALL,     /* begin a call of the library: waits for a thread that stops the slots, */
 	TRY_CALL, /* or finds that somebody does */
-	CLAIM,    /* waits for the end of all calls of others */
-	UNCLAIM,
+	STOP,     /* waits for the end of all calls of others */
+	RESUME,
 };
 
 /* schedule.c. A thread's next step, which it makes when this returns. Does nothing outside of threads. */
 void step(enum kind, const volatile void *address, bool writes);
 int running(void);          /* number of the thread from 0; -1: none */
 unsigned thread_count(void);
-bool has_claims(void);
+bool has_stops(void);
 bool steps_plainly(void);   /* its plain accesses are steps, too */
 _Noreturn void model_try_one(const struct model *); /* ends the process */
 
@@ -61,8 +61,8 @@ uint64_t as_written(enum fault, uint64_t value);
 /* platform.c. */
 void platform_begin(void);            /* an execution */
 void platform_switch(int from, int to); /* -1: none */
-bool may_call(unsigned thread);       /* nobody else claims the slots */
-bool may_claim(unsigned thread);
+bool may_call(unsigned thread);       /* no other thread stops the slots */
+bool may_stop(unsigned thread);
 char *arena(size_t *bytes);           /* all memory that the library gets */
 bool is_own_word(const volatile void *address); /* of struct sy__thread */
 void says_busy(const volatile void *address, uint64_t value, int order);

@@ -143,7 +143,7 @@ static void takes_behind(void)
 
 static void makes_up(void)
 {
-	sy__mapping_cache_make_up(3 * PAGE);
+	sy__mapping_cache_offset_growth(3 * PAGE);
 }
 
 /* A child of a fork that came while a thread was about to keep something, and had an entry or had counted it. */

@@ -29,12 +29,11 @@ enum operation {
 	SWAPS,     /* compare-and-exchange, and exchange */
 	ADDS,      /* fetch-and-add, and kin */
 	LOCKS,     /* takes a lock */
-	CLAIMS,    /* claims the slot of an ended thread */
 };
 
 enum fault {
 	SOUND,
-	NOT_DONE,    /* nothing is written, and the program is told that it was; of a lock or claim: nothing is taken */
+	NOT_DONE,    /* nothing is written, and the program is told that it was; of a lock or stop: nothing is taken */
 	LATE,        /* a store: done as `within` returns */
 	STALE,       /* stores: not done any more in a call in which an exchange has failed, so what is tried again is old */
 	BY_STORE,    /* an exchange: a load, perhaps, and a store, whatever was there */

@@ -233,9 +233,9 @@ static void empties_both(void)
 	send_home();
 }
 
-/* ---- A claimer drains slots that are at work ------------------------------------------------------------------------------ */
+/* ---- A stopper drains slots that are at work ------------------------------------------------------------------------------ */
 
-static void claims(void)
+static void stops(void)
 {
 	sy_cache_shrink(world.cache);
 }
@@ -419,11 +419,11 @@ int main(int argc, char **argv)
 		{ .name = "pushes", .set_up = one_slab, .threads = { takes, send_home, send_home }, .verify = world_verify },
 		{ .name = "pushes, full", .set_up = full_slab, .threads = { takes_back, send_home, send_home }, .verify = world_verify },
 		{ .name = "found empty", .set_up = two_wait, .threads = { looks, empties_both }, .verify = world_verify },
-		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = world_verify },
+		{ .name = "stop", .set_up = two_slabs, .threads = { works, works_too, stops }, .stops = true, .verify = world_verify },
 		{ .name = "remote", .set_up = others, .threads = { allocates, gives_many }, .verify = world_verify },
 		{ .name = "remote, taken", .set_up = others, .threads = { allocates, takes_remote }, .verify = world_verify },
 		{ .name = "remote, end", .set_up = others, .threads = { allocates, ends_with_remote }, .verify = world_verify },
-		{ .name = "remote, claim", .set_up = others, .threads = { sends_one, takes_a_remote, claims }, .claims = true, .verify = world_verify },
+		{ .name = "remote, stop", .set_up = others, .threads = { sends_one, takes_a_remote, stops }, .stops = true, .verify = world_verify },
 		{ .name = "rows", .set_up = slabs_of_two_slots, .threads = { leaves, gives_of_two }, .verify = world_verify },
 		{ .name = "own again", .set_up = left_full, .threads = { frees_two, comes_to_own }, .verify = world_verify },
 		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = world_verify },
@@ -456,7 +456,7 @@ int main(int argc, char **argv)
 		{ "stale_link_moving", "pushes, full", "", "push_moving", "sy__link_set", STORES, 0, STALE, 0 },
 		{ "stale_join", "end, one left", "", "give_up", "sy__link_set", STORES, 0, STALE, 0 },
 		/* A slot's end leaves the mark, or forgets what the slab's local list has, or what the slot has freed of others'. */
-		{ "drain_keeps_mark", "claim", "", "give_up", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
+		{ "drain_keeps_mark", "stop", "", "give_up", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		{ "drain_forgets", "end", "", "give_up", "give_up", LOADS, 0, READS, 0 },
 		{ "remote_stays", "remote, end", "", "sy__yard_flush_remote", "sy__yard_flush_remote", LOADS, 1, READS, 0 },
 		/* A slab becomes nobody's, or comes onto its node's list, without the lock; or leaves it by a store. */

@@ -1,5 +1,5 @@
 /*
- * What the core's platform for programs has in platform/user.c and platform/threads.c: memory, and claims.
+ * What the core's platform for programs has in platform/user.c and platform/stop.c: memory, and stops.
  *
  * Memory comes from one arena, so that an execution can begin with what set_up left: that is a file in memory, which executions
  * have mapped privately, and drop what they wrote. Static memory of the program is copied.
@@ -10,9 +10,9 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"
 
-#include "core/types.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,9 +45,9 @@ static struct {
 static unsigned own_count;
 static struct sy__thread threads[MODEL_THREADS];
 static bool inside[MODEL_THREADS]; /* slow calls */
-static int claimer = -1;
-static char claim_word[8]; /* stands for what a claimer releases to calls, */
-static char call_words[MODEL_THREADS][8]; /* and each call to claimers */
+static int stopper = -1;
+static char stop_word[8]; /* stands for what a stopper releases to calls, */
+static char call_words[MODEL_THREADS][8]; /* and each call to stoppers */
 
 static uint64_t standstill(void)
 {
@@ -247,7 +247,7 @@ void platform_begin(void)
 	memory.used = memory.used_at_first;
 	for (unsigned i = 0; i < share_count; i++)
 		memcpy(shares[i].range.start, shares[i].at_first, shares[i].range.bytes);
-	claimer = -1;
+	stopper = -1;
 	for (unsigned i = 0; i < own_count; i++)
 		memset(owns[i].start, 0, owns[i].bytes);
 	for (unsigned i = 0; i < MODEL_THREADS; i++) {
@@ -272,12 +272,12 @@ void platform_switch(int from, int to)
 
 bool may_call(unsigned thread)
 {
-	return claimer < 0 || claimer == (int)thread;
+	return stopper < 0 || stopper == (int)thread;
 }
 
-bool may_claim(unsigned thread)
+bool may_stop(unsigned thread)
 {
-	if (claimer >= 0)
+	if (stopper >= 0)
 		return false;
 	for (unsigned i = 0; i < thread_count(); i++)
 		if (i != thread && (inside[i] || (running() == (int)i ? sy__self : threads[i]).busy))
@@ -287,14 +287,14 @@ bool may_claim(unsigned thread)
 
 static void ended(unsigned thread, int order)
 {
-	if (has_claims())
+	if (has_stops())
 		atomic_written(thread, call_words[thread], order, true);
 }
 
 static void enter(unsigned thread, unsigned *slot)
 {
-	if (has_claims())
-		atomic_read(thread, claim_word, __ATOMIC_ACQUIRE);
+	if (has_stops())
+		atomic_read(thread, stop_word, __ATOMIC_ACQUIRE);
 	inside[thread] = true;
 	sy__self.slot_offset = SY__DUMMY_OFFSET;
 	sy__self.last = SY__NOTHING;
@@ -312,7 +312,7 @@ bool sy__call_enter(unsigned *slot)
 	}
 	if (inside[self])
 		return false;
-	if (has_claims()) {
+	if (has_stops()) {
 		sy__self.busy = 0;
 		ended((unsigned)self, __ATOMIC_RELEASE);
 		step(CALL, NULL, true);
@@ -346,14 +346,14 @@ unsigned sy__calls(void)
 	return sy__self.calls;
 }
 
-bool sy__claim_enter(unsigned *slot)
+bool sy__stop_enter(unsigned *slot)
 {
 	int self = running();
 
 	if (self < 0)
 		return sy__call_enter(slot);
-	step(CLAIM, NULL, true);
-	claimer = self;
+	step(STOP, NULL, true);
+	stopper = self;
 	for (unsigned i = 0; i < thread_count(); i++) {
 		threads[i].slot_offset = SY__DUMMY_OFFSET;
 		threads[i].last = SY__NOTHING;
@@ -363,26 +363,26 @@ bool sy__claim_enter(unsigned *slot)
 	return true;
 }
 
-bool sy__claim_enter_soon(unsigned *slot)
+bool sy__stop_enter_soon(unsigned *slot)
 {
-	return sy__claim_enter(slot);
+	return sy__stop_enter(slot);
 }
 
-void sy__claim_leave(void)
+void sy__stop_leave(void)
 {
 	int self = running();
 
 	if (self < 0)
 		return;
-	step(UNCLAIM, NULL, true);
-	atomic_written((unsigned)self, claim_word, __ATOMIC_RELEASE, true);
-	claimer = -1;
+	step(RESUME, NULL, true);
+	atomic_written((unsigned)self, stop_word, __ATOMIC_RELEASE, true);
+	stopper = -1;
 	for (unsigned i = 0; i < thread_count(); i++)
 		threads[i].slot_offset = (ptrdiff_t)(threads[i].slot * SY_SLOT_STRIDE);
 	leave((unsigned)self);
 }
 
-bool sy__slots_claim_try(void)
+bool sy__stop_try(void)
 {
 	return false;
 }
@@ -397,35 +397,20 @@ void sy__signals_hold(const sy__lock_t *lock)
 	(void)lock;
 }
 
-void sy__slots_release(void)
+void sy__stop_end(void)
 {
-	model_wrong("what was not claimed is released");
+	model_wrong("what was not stopped goes on");
 }
 
 bool sy__slot_mine(unsigned slot)
 {
-	return running() < 0 || claimer == running() || sy__self.slot == slot;
+	return running() < 0 || stopper == running() || sy__self.slot == slot;
 }
 
 bool sy__slot_unowned(unsigned slot)
 {
 	(void)slot;
 	return false;
-}
-
-static sy__lock_t table; /* of slots that no thread has */
-
-bool sy__slot_claim(unsigned slot)
-{
-	if (running() < 0 || slot <= thread_count() || slot >= sy__slots_high())
-		return false;
-	return fault_of(CLAIMS, __builtin_return_address(0)) == NOT_DONE || sy__lock_try(&table);
-}
-
-void sy__slot_release(unsigned slot)
-{
-	(void)slot;
-	sy__unlock(&table);
 }
 
 unsigned sy__slots_high(void)
@@ -453,7 +438,7 @@ bool is_own_word(const volatile void *address)
 /* Before the thread says that a call begins, or after it said that one has ended. */
 void says_busy(const volatile void *address, uint64_t value, int order)
 {
-	if (!has_claims() || running() < 0 || address != &sy__self.busy)
+	if (!has_stops() || running() < 0 || address != &sy__self.busy)
 		return;
 	if (value)
 		step(TRY_CALL, NULL, true);
@@ -463,6 +448,6 @@ void says_busy(const volatile void *address, uint64_t value, int order)
 
 void asks_slot_offset(const volatile void *address, int order)
 {
-	if (has_claims() && running() >= 0 && (address == &sy__self.slot_offset || address == &sy__self.last))
-		atomic_read((unsigned)running(), claim_word, order);
+	if (has_stops() && running() >= 0 && (address == &sy__self.slot_offset || address == &sy__self.last))
+		atomic_read((unsigned)running(), stop_word, order);
 }

@@ -1,6 +1,6 @@
 /*
  * Policies with queues in heaps of threads, at all interleavings: SLQB, whose slots send objects home in batches, and say by a
- * word without a lock that there are some; and SLAB, whose arrays are the slots' own. With claimers, who drain both.
+ * word without a lock that there are some; and SLAB, whose arrays are the slots' own. With stoppers, who drain both.
  */
 #include "world.h"
 
@@ -55,21 +55,21 @@ static void less(void)
 	give(3);
 }
 
-static void claims(void)
+static void stops(void)
 {
 	sy_cache_shrink(world.cache);
 }
 
 #define WORK .threads = { first, second }, .verify = world_verify
-#define CLAIM .threads = { less, claims }, .claims = true, .verify = world_verify
+#define STOP .threads = { less, stops }, .stops = true, .verify = world_verify
 
 int main(int argc, char **argv)
 {
 	static const struct model models[] = {
 		{ .name = "slqb", .set_up = on_slqb, WORK },
-		{ .name = "slqb, claim", .set_up = on_slqb, CLAIM },
+		{ .name = "slqb, stop", .set_up = on_slqb, STOP },
 		{ .name = "slab", .set_up = on_slab, WORK },
-		{ .name = "slab, claim", .set_up = on_slab, CLAIM },
+		{ .name = "slab, stop", .set_up = on_slab, STOP },
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {

@@ -69,9 +69,9 @@ unsigned thread_count(void)
 	return count;
 }
 
-bool has_claims(void)
+bool has_stops(void)
 {
-	return model && model->claims;
+	return model && model->stops;
 }
 
 bool steps_plainly(void)
@@ -141,11 +141,11 @@ static bool can(unsigned thread)
 		return *(const volatile unsigned *)next->address != 0;
 	case CALL:
 		return may_call(thread);
-	case CLAIM:
-		return may_claim(thread);
+	case STOP:
+		return may_stop(thread);
 	case ACCESS:
 	case TRY_CALL:
-	case UNCLAIM:
+	case RESUME:
 		break;
 	}
 	return true;
@@ -156,9 +156,9 @@ static bool about_calls(const struct next *next)
 	return next->kind >= CALL;
 }
 
-static bool claims(const struct next *next)
+static bool stops(const struct next *next)
 {
-	return next->kind == CLAIM || next->kind == UNCLAIM;
+	return next->kind == STOP || next->kind == RESUME;
 }
 
 /* Whether the order of two threads' steps may make a difference. */
@@ -167,7 +167,7 @@ static bool depend(unsigned a, const struct next *one, unsigned b, const struct 
 	if (a == b || interrupted_by(a) == (int)b || interrupted_by(b) == (int)a)
 		return true;
 	if (about_calls(one) || about_calls(other))
-		return about_calls(one) && about_calls(other) && (claims(one) || claims(other));
+		return about_calls(one) && about_calls(other) && (stops(one) || stops(other));
 	return (uintptr_t)one->address >> 3 == (uintptr_t)other->address >> 3 && (one->writes || other->writes);
 }
 

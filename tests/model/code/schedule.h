@@ -16,11 +16,11 @@
  * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are
  * written in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov,
  * "ThreadSanitizer: data race detection in practice", 2009), at all interleavings. Programs without such races behave as if
- * they were sequentially consistent, but for relaxed accesses to several words. Two: of those the claim protocol has some, and
- * owned slabs, and kept runs; claim.c, owned.c and rows.c try these with store buffers.
+ * they were sequentially consistent, but for relaxed accesses to several words. Two: of those the stop protocol has some, and
+ * owned slabs, and kept runs; stop.c, owned.c and run_cache.c try these with store buffers.
  *
- * Calls and claims. In place of platform/threads.c: a thread's slot is its number, the first one's 1. A call is stopped only at
- * its steps. A claim waits until nobody else is in a call, and lets nobody begin one.
+ * Calls and stops. In place of platform/stop.c: a thread's slot is its number, the first one's 1. A call is stopped only at
+ * its steps. A stop waits until nobody else is in a call, and lets nobody begin one.
  *
  * Interrupts. A thread may interrupt another: it begins between any two accesses of that one, plain ones too, unless that one has
  * interrupts off, and ends before that one goes on.
@@ -45,7 +45,7 @@ struct model {
 	void (*set_up)(void);                   /* makes the state in which every execution begins */
 	void (*threads[MODEL_THREADS + 1])(void); /* from the first on, to NULL */
 	uint8_t interrupts[MODEL_THREADS];      /* which thread each one interrupts, counted from 1; or MODEL_NOBODY */
-	bool claims;                            /* somebody claims slots */
+	bool stops;                             /* a thread stops slots */
 	const char *(*verify)(void);            /* when all have ended: NULL, or what is wrong */
 };
 

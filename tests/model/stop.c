@@ -1,7 +1,7 @@
 /*
- * The claim protocol of core/platform/threads.c, at all its interleavings.
+ * How a thread stops others' slots (core/platform/stop.c), at all its interleavings.
  *
- * The protocol's steps are written as little programs for an owner and for claimers, with the same names and in the same order
+ * The protocol's steps are written as little programs for an owner and for stoppers, with the same names and in the same order
  * as in the code. A search visits every state that they can reach together. Stores don't take effect when they are made: they
  * go to a buffer of the thread, and reach memory by steps of their own, later, at any time. Two machines are tried:
  *
@@ -9,7 +9,7 @@
  *   weak      in any order but for those to one place, except that a release waits for all before it
  *
  * Compare-and-exchange waits for an empty buffer, as it releases. Loads are not moved; what an acquire prevents is shown
- * by programs whose loads have changed places. membarrier empties the claimer's buffer and then each owner's, one step for each.
+ * by programs whose loads have changed places. membarrier empties the stopper's buffer and then each owner's, one step for each.
  *
  * What may not happen. `slot` stands for all that a slot's state is: whoever works on it reads the count of all work so far, and
  * writes one more. If the count read is not that of all work which has been done, two have worked at once, or one did not
@@ -26,13 +26,13 @@
 #include <string.h>
 
 enum { BUSY, HERE, NOTE, STATE, LOCK, SLOT, LOCKS, VARIABLES };
-enum { OUTSIDE, INSIDE, WANTED, CLAIMED };
+enum { OUTSIDE, INSIDE, STOPPING, STOPPED };
 enum { DUMMY, OWN }; /* of HERE */
 
 #define THREADS 3
 #define OWNER 0
 #define BUFFER 8
-#define CALLS 3 /* of the owner; claimers make one claim each */
+#define CALLS 3 /* of the owner; stoppers stop once each */
 
 enum operation {
 	STORE,   /* variable = value */
@@ -116,7 +116,7 @@ static const struct program owner = { {
 	[SLOW_LEAVE] = { SWAP, STATE, OUTSIDE, INSIDE, ANSWER },
 	[SLOW_END] = { RELEASE, BUSY, 0, 0, 0 },
 	[SLOW_NEXT] = { JUMP, 0, 0, 0, FAST_LOOP },
-	[ANSWER] = { RELEASE, STATE, CLAIMED, 0, 0 },
+	[ANSWER] = { RELEASE, STATE, STOPPED, 0, 0 },
 	[ANSWER_NEXT] = { JUMP, 0, 0, 0, SLOW_END },
 	[WAIT_END] = { RELEASE, BUSY, 0, 0, 0 },
 	[WAIT_TAKE] = { TAKE, LOCK, 0, 0, 0 },
@@ -124,40 +124,40 @@ static const struct program owner = { {
 	[WAIT_AGAIN] = { JUMP, 0, 0, 0, SLOW_ENTER },
 } };
 
-/* claim_all, work, release_all. With MAYBE the claimer runs out of patience, as under memory pressure, and works on what it
+/* Stops all, works, resumes all. With MAYBE the stopper runs out of patience, as under memory pressure, and works on what it
  * got. */
 enum {
-	CLAIM_TAKE, CLAIM_STOP, CLAIM_STOPPED,
-	CLAIM_WANT, CLAIM_PATIENCE, CLAIM_ANSWERED, CLAIM_FORGET, CLAIM_HIDE, CLAIM_FENCE, CLAIM_HURRY, CLAIM_BUSY,
-	CLAIM_NOTED, CLAIM_ONCE_MORE, CLAIM_WORK,
-	CLAIM_WRITE, CLAIM_LOCKS, CLAIM_LOCKS_WRITE, CLAIM_SHOW, CLAIM_RELEASE, CLAIM_GIVE, CLAIM_DONE,
-	CLAIM_GIVE_UP, CLAIM_GIVEN_UP,
+	STOP_TAKE, STOP_CALLS, STOP_STOPPED,
+	STOP_WANT, STOP_PATIENCE, STOP_ANSWERED, STOP_FORGET, STOP_HIDE, STOP_FENCE, STOP_HURRY, STOP_BUSY,
+	STOP_NOTED, STOP_ONCE_MORE, STOP_WORK,
+	STOP_WRITE, STOP_LOCKS, STOP_LOCKS_WRITE, STOP_SHOW, STOP_RELEASE, STOP_GIVE, STOP_DONE,
+	STOP_GIVE_UP, STOP_GIVEN_UP,
 };
 
-static const struct program claimer = { {
-	[CLAIM_TAKE] = { TAKE, LOCK, 0, 0, 0 },
-	[CLAIM_STOP] = { SWAP, STATE, CLAIMED, OUTSIDE, CLAIM_WANT },
-	[CLAIM_STOPPED] = { JUMP, 0, 0, 0, CLAIM_FORGET },
-	[CLAIM_WANT] = { SWAP, STATE, WANTED, INSIDE, CLAIM_STOP },
-	[CLAIM_PATIENCE] = { MAYBE, 0, 0, 0, CLAIM_GIVE_UP },
-	[CLAIM_ANSWERED] = { WAIT, STATE, CLAIMED, 0, 0 },
-	[CLAIM_FORGET] = { RELEASE, NOTE, 0, 0, 0 },
-	[CLAIM_HIDE] = { RELEASE, HERE, DUMMY, 0, 0 },
-	[CLAIM_FENCE] = { FENCE, 0, 0, 0, 0 },
-	[CLAIM_HURRY] = { MAYBE, 0, 0, 0, CLAIM_SHOW },
-	[CLAIM_BUSY] = { WAIT, BUSY, 0, 0, 0 },
-	[CLAIM_NOTED] = { GUARD, NOTE, 1, 0, CLAIM_WORK },
-	[CLAIM_ONCE_MORE] = { JUMP, 0, 0, 0, CLAIM_FORGET },
-	[CLAIM_WORK] = { WORK, SLOT, 0, 0, 0 },
-	[CLAIM_WRITE] = { WRITE, SLOT, 0, 0, 0 },
-	[CLAIM_LOCKS] = { WORK, LOCKS, 0, 0, 0 },
-	[CLAIM_LOCKS_WRITE] = { WRITE, LOCKS, 0, 0, 0 },
-	[CLAIM_SHOW] = { RELEASE, HERE, OWN, 0, 0 },
-	[CLAIM_RELEASE] = { RELEASE, STATE, OUTSIDE, 0, 0 },
-	[CLAIM_GIVE] = { RELEASE, LOCK, 0, 0, 0 },
-	[CLAIM_DONE] = { END, 0, 0, 0, 0 },
-	[CLAIM_GIVE_UP] = { SWAP, STATE, INSIDE, WANTED, CLAIM_ANSWERED },
-	[CLAIM_GIVEN_UP] = { JUMP, 0, 0, 0, CLAIM_GIVE },
+static const struct program stopper = { {
+	[STOP_TAKE] = { TAKE, LOCK, 0, 0, 0 },
+	[STOP_CALLS] = { SWAP, STATE, STOPPED, OUTSIDE, STOP_WANT },
+	[STOP_STOPPED] = { JUMP, 0, 0, 0, STOP_FORGET },
+	[STOP_WANT] = { SWAP, STATE, STOPPING, INSIDE, STOP_CALLS },
+	[STOP_PATIENCE] = { MAYBE, 0, 0, 0, STOP_GIVE_UP },
+	[STOP_ANSWERED] = { WAIT, STATE, STOPPED, 0, 0 },
+	[STOP_FORGET] = { RELEASE, NOTE, 0, 0, 0 },
+	[STOP_HIDE] = { RELEASE, HERE, DUMMY, 0, 0 },
+	[STOP_FENCE] = { FENCE, 0, 0, 0, 0 },
+	[STOP_HURRY] = { MAYBE, 0, 0, 0, STOP_SHOW },
+	[STOP_BUSY] = { WAIT, BUSY, 0, 0, 0 },
+	[STOP_NOTED] = { GUARD, NOTE, 1, 0, STOP_WORK },
+	[STOP_ONCE_MORE] = { JUMP, 0, 0, 0, STOP_FORGET },
+	[STOP_WORK] = { WORK, SLOT, 0, 0, 0 },
+	[STOP_WRITE] = { WRITE, SLOT, 0, 0, 0 },
+	[STOP_LOCKS] = { WORK, LOCKS, 0, 0, 0 },
+	[STOP_LOCKS_WRITE] = { WRITE, LOCKS, 0, 0, 0 },
+	[STOP_SHOW] = { RELEASE, HERE, OWN, 0, 0 },
+	[STOP_RELEASE] = { RELEASE, STATE, OUTSIDE, 0, 0 },
+	[STOP_GIVE] = { RELEASE, LOCK, 0, 0, 0 },
+	[STOP_DONE] = { END, 0, 0, 0, 0 },
+	[STOP_GIVE_UP] = { SWAP, STATE, INSIDE, STOPPING, STOP_ANSWERED },
+	[STOP_GIVEN_UP] = { JUMP, 0, 0, 0, STOP_GIVE },
 } };
 
 #include "states.h"
@@ -166,7 +166,7 @@ static const struct program claimer = { {
 
 struct model {
 	const struct program *programs[THREADS];
-	bool weak, patient; /* patient: claims wait without a bound, MAYBE always goes on */
+	bool weak, patient; /* patient: stops wait without a bound, MAYBE always goes on */
 	const char *wrong;
 };
 
@@ -339,7 +339,7 @@ struct broken {
 	const char *how;
 	const char *wrong; /* what the search must find */
 	bool weak;         /* only the weak machine shows it */
-	struct program owner, claimer;
+	struct program owner, stopper;
 };
 
 static void exchange(struct program *program, unsigned a, unsigned b)
@@ -357,7 +357,7 @@ static void leave_out(struct program *program, unsigned at)
 
 static struct broken intact(const char *how, const char *wrong, bool weak)
 {
-	return (struct broken){ how, wrong, weak, owner, claimer };
+	return (struct broken){ how, wrong, weak, owner, stopper };
 }
 
 static unsigned break_all(struct broken *list)
@@ -365,24 +365,24 @@ static unsigned break_all(struct broken *list)
 	unsigned n = 0;
 
 	list[n] = intact("no membarrier", "two work on a slot", false);
-	leave_out(&list[n++].claimer, CLAIM_FENCE);
+	leave_out(&list[n++].stopper, STOP_FENCE);
 	list[n] = intact("membarrier before the dummy is shown", "two work on a slot", false);
-	exchange(&list[n++].claimer, CLAIM_HIDE, CLAIM_FENCE);
+	exchange(&list[n++].stopper, STOP_HIDE, STOP_FENCE);
 	list[n] = intact("the end of the fast call is waited for before membarrier", "two work on a slot", false);
-	list[n].claimer.steps[CLAIM_FENCE] = claimer.steps[CLAIM_BUSY];
-	list[n].claimer.steps[CLAIM_HURRY] = claimer.steps[CLAIM_FENCE];
-	leave_out(&list[n++].claimer, CLAIM_BUSY);
+	list[n].stopper.steps[STOP_FENCE] = stopper.steps[STOP_BUSY];
+	list[n].stopper.steps[STOP_HURRY] = stopper.steps[STOP_FENCE];
+	leave_out(&list[n++].stopper, STOP_BUSY);
 	list[n] = intact("nobody waits for the end of the fast call", "two work on a slot", false);
-	leave_out(&list[n++].claimer, CLAIM_BUSY);
+	leave_out(&list[n++].stopper, STOP_BUSY);
 	list[n] = intact("the dummy is not shown", "two work on a slot", false);
-	leave_out(&list[n++].claimer, CLAIM_HIDE);
+	leave_out(&list[n++].stopper, STOP_HIDE);
 	list[n] = intact("slow calls are not stopped", "two work on a slot", false);
-	list[n++].claimer.steps[CLAIM_STOP] = (struct step){ JUMP, 0, 0, 0, CLAIM_FORGET };
+	list[n++].stopper.steps[STOP_CALLS] = (struct step){ JUMP, 0, 0, 0, STOP_FORGET };
 	list[n] = intact("the note stays", "two work on a slot", false);
-	leave_out(&list[n].claimer, CLAIM_FORGET);
-	list[n++].claimer.steps[CLAIM_NOTED] = (struct step){ JUMP, 0, 0, 0, CLAIM_WORK };
+	leave_out(&list[n].stopper, STOP_FORGET);
+	list[n++].stopper.steps[STOP_NOTED] = (struct step){ JUMP, 0, 0, 0, STOP_WORK };
 	list[n] = intact("a note that comes late stays", "two work on a slot", false);
-	list[n++].claimer.steps[CLAIM_NOTED] = (struct step){ JUMP, 0, 0, 0, CLAIM_WORK };
+	list[n++].stopper.steps[STOP_NOTED] = (struct step){ JUMP, 0, 0, 0, STOP_WORK };
 	list[n] = intact("a note is made behind the call's end", "two work on a slot", false);
 	exchange(&list[n++].owner, FAST_NOTE, FAST_END);
 	list[n] = intact("the owner asks for the note, then stores busy", "two work on a slot", false);
@@ -392,48 +392,48 @@ static unsigned break_all(struct broken *list)
 	list[n] = intact("the owner reads its slot before it loads slot_offset", "two work on a slot", false);
 	list[n].owner.steps[FAST_THIS_SLOT] = (struct step){ LOAD, SLOT, 0, 0, 0 };
 	list[n++].owner.steps[FAST_WORK] = owner.steps[FAST_THIS_SLOT];
-	list[n] = intact("the claimer reads the slot before it has seen busy", "two work on a slot", false);
-	list[n].claimer.steps[CLAIM_BUSY] = (struct step){ LOAD, SLOT, 0, 0, 0 };
-	list[n++].claimer.steps[CLAIM_WORK] = claimer.steps[CLAIM_BUSY];
+	list[n] = intact("the stopper reads the slot before it has seen busy", "two work on a slot", false);
+	list[n].stopper.steps[STOP_BUSY] = (struct step){ LOAD, SLOT, 0, 0, 0 };
+	list[n++].stopper.steps[STOP_WORK] = stopper.steps[STOP_BUSY];
 	list[n] = intact("a slow call stays on its own slot", "a slow call shows itself its own slot", false);
 	leave_out(&list[n++].owner, SLOW_HIDE);
-	list[n] = intact("the slot is shown after the claim is over", "a slow call shows itself its own slot", false);
-	exchange(&list[n++].claimer, CLAIM_SHOW, CLAIM_RELEASE);
+	list[n] = intact("the slot is shown after the stop is over", "a slow call shows itself its own slot", false);
+	exchange(&list[n++].stopper, STOP_SHOW, STOP_RELEASE);
 	list[n] = intact("a slow call does not answer", "everybody waits", false);
 	list[n++].owner.steps[SLOW_LEAVE] = (struct step){ RELEASE, STATE, OUTSIDE, 0, 0 };
 	list[n] = intact("a fast call's end is no release", "two work on a slot", true);
 	list[n].owner.steps[FAST_END].operation = STORE;
 	list[n++].owner.steps[NOTED_END].operation = STORE;
 	list[n] = intact("the slot is shown again without a release", "two work on a slot", true);
-	list[n++].claimer.steps[CLAIM_SHOW].operation = STORE;
+	list[n++].stopper.steps[STOP_SHOW].operation = STORE;
 	return n;
 }
 
 /* ---- The verdict -------------------------------------------------------------------------------------------------- */
 
-static const char *verdict(const struct program *own, const struct program *claims, bool weak, bool patient, size_t *states)
+static const char *verdict(const struct program *own, const struct program *stops, bool weak, bool patient, size_t *states)
 {
-	struct model model = { { own, claims, claims }, weak, patient, NULL };
+	struct model model = { { own, stops, stops }, weak, patient, NULL };
 
 	return search(&model, states);
 }
 
-/* The protocol without membarrier, whose claimers work on what slow calls work on, and leave the slot alone. */
+/* The protocol without membarrier, whose stoppers work on what slow calls work on, and leave the slot alone. */
 static struct program without_membarrier(void)
 {
-	struct program program = claimer;
+	struct program program = stopper;
 
-	leave_out(&program, CLAIM_FENCE);
-	leave_out(&program, CLAIM_HURRY);
-	leave_out(&program, CLAIM_BUSY);
-	leave_out(&program, CLAIM_NOTED);
-	leave_out(&program, CLAIM_ONCE_MORE);
-	leave_out(&program, CLAIM_WORK);
-	leave_out(&program, CLAIM_WRITE);
+	leave_out(&program, STOP_FENCE);
+	leave_out(&program, STOP_HURRY);
+	leave_out(&program, STOP_BUSY);
+	leave_out(&program, STOP_NOTED);
+	leave_out(&program, STOP_ONCE_MORE);
+	leave_out(&program, STOP_WORK);
+	leave_out(&program, STOP_WRITE);
 	return program;
 }
 
-/* A thread all of whose calls are slow (sy__watch): its slot is not shown at the end of one, or of a claim. */
+/* A thread all of whose calls are slow (sy__watch): its slot is not shown at the end of one, or of a stop. */
 static struct program hidden(const struct program *from, unsigned show)
 {
 	struct program program = *from;
@@ -442,13 +442,13 @@ static struct program hidden(const struct program *from, unsigned show)
 	return program;
 }
 
-static unsigned must_hold(const char *name, const struct program *own, const struct program *claims)
+static unsigned must_hold(const char *name, const struct program *own, const struct program *stops)
 {
 	unsigned failures = 0;
 	size_t states;
 
 	for (unsigned way = 0; way < 4; way++) {
-		const char *wrong = verdict(own, claims, way & 1, way & 2, &states);
+		const char *wrong = verdict(own, stops, way & 1, way & 2, &states);
 
 		printf("%s, %s, %s: %zu states, %s\n", name, way & 1 ? "weak" : "ordered", way & 2 ? "patient" : "impatient",
 		       states, wrong ? wrong : "sound");
@@ -460,7 +460,7 @@ static unsigned must_hold(const char *name, const struct program *own, const str
 static unsigned must_break(const struct broken *broken)
 {
 	size_t states;
-	const char *wrong = verdict(&broken->owner, &broken->claimer, broken->weak, true, &states);
+	const char *wrong = verdict(&broken->owner, &broken->stopper, broken->weak, true, &states);
 	bool found = wrong && !strcmp(wrong, broken->wrong);
 
 	printf("%s: %s after %zu states%s\n", broken->how, wrong ? wrong : "NOT FOUND", states, found ? "" : ": not what was expected");
@@ -470,9 +470,9 @@ static unsigned must_break(const struct broken *broken)
 int main(void)
 {
 	static struct broken list[20];
-	struct program slow_only = without_membarrier(), watching = hidden(&owner, SLOW_SHOW), makes_watch = hidden(&claimer, CLAIM_SHOW);
-	unsigned failures = must_hold("protocol", &owner, &claimer) + must_hold("without membarrier", &owner, &slow_only) +
-	                    must_hold("watching", &watching, &claimer) + must_hold("made to watch", &owner, &makes_watch);
+	struct program slow_only = without_membarrier(), watching = hidden(&owner, SLOW_SHOW), makes_watch = hidden(&stopper, STOP_SHOW);
+	unsigned failures = must_hold("protocol", &owner, &stopper) + must_hold("without membarrier", &owner, &slow_only) +
+	                    must_hold("watching", &watching, &stopper) + must_hold("made to watch", &owner, &makes_watch);
 	unsigned count = break_all(list);
 
 	for (unsigned i = 0; i < count; i++)

@@ -280,7 +280,7 @@ static const char *verify(void)
 }
 
 #define MODEL(title, start, ...) { .name = title, .set_up = start, .threads = { __VA_ARGS__ }, .verify = verify }
-#define CLAIM(title, start, ...) { .name = title, .set_up = start, .threads = { __VA_ARGS__ }, .claims = true, .verify = verify }
+#define STOP(title, start, ...) { .name = title, .set_up = start, .threads = { __VA_ARGS__ }, .stops = true, .verify = verify }
 
 int main(int argc, char **argv)
 {
@@ -294,8 +294,8 @@ int main(int argc, char **argv)
 		MODEL("hand over", one_kept, hands_over, gives_what_comes, ends_all),
 		MODEL("given twice", none_kept, gives_twice, works_too),
 		MODEL("counts", one_kept, takes, asks_what_lives),
-		CLAIM("shrink", one_kept, gives_and_takes, shrinks),
-		CLAIM("looks", one_kept, gives_and_takes, looks),
+		STOP("shrink", one_kept, gives_and_takes, shrinks),
+		STOP("looks", one_kept, gives_and_takes, looks),
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {

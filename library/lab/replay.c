@@ -1,5 +1,5 @@
-/* The laboratory's interface to a heap (lab.h). Each function is a step into the core that only replays need. */
-#include "lab.h"
+/* The laboratory's interface to a heap, for replays (replay.h). Each function is a step into the core that only replays need. */
+#include "replay.h"
 
 #include "core/deferred.h"
 #include "core/backend/place.h"

@@ -5,15 +5,15 @@
  * memory as a page allocator under pressure does, and chooses the pages of each request. And it looks closely: at the heap's
  * counters after each step, at the caches in their order, at the node of an object. All types stay opaque.
  *
- * It is a library of its own, not installed and in no other one, so it may change with any commit. All of it is for heaps whose calls have
- * slots, driven by one thread. Where nothing else is said a call is a few loads.
+ * With inspect.h it is a library of its own, not installed and in no other one, so it may change with any commit. All of this header is
+ * for heaps whose calls have slots, driven by one thread. Where nothing else is said a call is a few loads.
  */
-#ifndef SY_LAB_H
-#define SY_LAB_H
+#ifndef SY_LAB_REPLAY_H
+#define SY_LAB_REPLAY_H
 
 #include <slabyard/slabyard.h>
 
-#include "spec.h"
+#include "library/spec.h"
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ unsigned sy_lab_slot_node(const struct sy_heap *, unsigned slot);
 /* Bytes in slabs that are free for new objects. False: the policy can't tell. */
 bool sy_lab_unused_bytes(struct sy_heap *, uint64_t *bytes);
 
-/* The geometry of a slab for objects of `size` bytes, on so many CPUs. False: no slab holds them. sy_lab_has_geometry: false where
+/* The geometry of a slab for objects of `size` bytes, on `cpus` CPUs. False: no slab holds them. sy_lab_has_geometry: false where
  * slabs hold objects of any size. */
 bool sy_lab_has_geometry(const struct sy_policy *);
 bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
