@@ -230,3 +230,25 @@ OVERFLOW(sprintf_of_a_long_number)
 	OPAQUE(buffer);
 	free_it(buffer);
 }
+
+/* 1 byte, before the program aborts by itself. */
+OVERFLOW(before_an_abort)
+{
+	unsigned char *object = allocate_it(40);
+
+	memset(object, 'o', 40);
+	expect(object + 40);
+	damage_it(object + 40, 1);
+	abort();
+}
+
+/* 1 byte, before a quick exit. */
+OVERFLOW(before_a_quick_exit)
+{
+	unsigned char *object = allocate_it(40);
+
+	memset(object, 'o', 40);
+	expect(object + 40);
+	damage_it(object + 40, 1);
+	quick_exit(0);
+}
