@@ -36,8 +36,11 @@ bool sy__debugging_expects(const void *object, size_t size, enum sy__debug_inter
 void *sy__debugging_map(struct sy_heap *heap, size_t align, size_t size, unsigned flags)
 {
 	size_t bytes = sy__debug_adopted_bytes(align, size);
-	void *memory = bytes > size ? sy__mapping_create(bytes, ALIGNMENT) : NULL, *object;
+	void *memory, *object = sy__debug_guarded(heap, align, size, flags);
 
+	if (object)
+		return object;
+	memory = bytes > size ? sy__mapping_create(bytes, ALIGNMENT) : NULL;
 	if (!memory)
 		return NULL;
 	object = sy__debug_adopt(heap, memory, sy__mapping_usable(memory), align, size, flags);

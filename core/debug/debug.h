@@ -191,12 +191,14 @@ bool sy__debug_find_fault(struct sy_heap *, const void *address, struct sy__find
  * sy__debug_aligned   allocates with an alignment, a power of two.
  * sy__debug_adopt     makes an object of `bytes` bytes of the caller's memory, at least sy__debug_adopted_bytes. It is freed as any
  *                     other; the memory then goes to sy_heap.on_foreign_free. NULL: no memory for a record.
+ * sy__debug_guarded   makes an object in guarded pages, of a size that the heap refuses. NULL: it is to have none, or there is no memory.
  * sy__debug_tag       tells the interface that an object comes from, if it is not malloc.
  * sy__debug_expect    before a free: reports if it comes from another interface or has another size (0: unknown).
  */
 void *sy__debug_aligned(struct sy_heap *, size_t align, size_t size, unsigned flags);
 size_t sy__debug_adopted_bytes(size_t align, size_t size);
 void *sy__debug_adopt(struct sy_heap *, void *memory, size_t bytes, size_t align, size_t size, unsigned flags);
+void *sy__debug_guarded(struct sy_heap *, size_t align, size_t size, unsigned flags);
 void sy__debug_tag(struct sy_heap *, void *object, enum sy__debug_interface);
 bool sy__debug_expect(struct sy_heap *, const void *object, size_t size, enum sy__debug_interface);
 

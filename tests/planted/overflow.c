@@ -252,3 +252,13 @@ OVERFLOW(before_a_quick_exit)
 	damage_it(object + 40, 1);
 	quick_exit(0);
 }
+
+/* 1 byte past 64 MiB, beyond the largest block of a heap. */
+OVERFLOW(by_1_of_64_mib)
+{
+	unsigned char *object = allocate_it((size_t)64 << 20);
+
+	expect(object + ((size_t)64 << 20));
+	damage_it(object + ((size_t)64 << 20), 1);
+	free_it(object);
+}
