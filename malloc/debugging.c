@@ -22,15 +22,15 @@
 
 static struct sy_heap *debugged; /* NULL: there is no debugging */
 
-void sy__debugging_tag(void *object, enum sy__debug_interface interface)
+void sy__debugging_tag(void *object, unsigned by)
 {
 	if (debugged && object)
-		sy__debug_tag(debugged, object, interface);
+		sy__debug_tag(debugged, object, by);
 }
 
-bool sy__debugging_expects(const void *object, size_t size, enum sy__debug_interface interface)
+bool sy__debugging_expects(const void *object, size_t size, unsigned by)
 {
-	return !debugged || !object || sy__debug_expect(debugged, object, size, interface);
+	return !debugged || !object || sy__debug_expect(debugged, object, size, by);
 }
 
 void *sy__debugging_map(struct sy_heap *heap, size_t align, size_t size, unsigned flags)

@@ -498,7 +498,7 @@ void *sy__debug_guarded(struct sy_heap *heap, size_t align, size_t size, unsigne
 	return outside_of_heap(heap, NULL, 0, align, size, flags);
 }
 
-void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface interface)
+void sy__debug_tag(struct sy_heap *heap, void *object, unsigned by)
 {
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
@@ -508,12 +508,12 @@ void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface 
 	sy__lock(&debug->lock);
 	record = sy__record_of(debug, object);
 	if (record)
-		record->interface = (uint8_t)interface;
+		record->interface = (uint8_t)by;
 	sy__unlock(&debug->lock);
 	sy__debug_leave(entered);
 }
 
-bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enum sy__debug_interface interface)
+bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, unsigned by)
 {
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
@@ -522,7 +522,7 @@ bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enu
 	bool entered = sy__debug_enter(heap, &slot), wrong;
 
 	sy__lock(&debug->lock);
-	record = sy__record_to_free(&finding, debug, object, NULL, interface);
+	record = sy__record_to_free(&finding, debug, object, NULL, by);
 	wrong = !record;
 	if (record && size && size != record->size) {
 		wrong = sy__found(&finding, SY_BUG_WRONG_SIZE, record, object);
