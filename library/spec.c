@@ -160,6 +160,14 @@ __attribute__((format(printf, 3, 4))) static void append(char *line, size_t size
 	va_end(arguments);
 }
 
+static const struct sy_policy *policy_named(const char *text, size_t length)
+{
+	for (const struct sy_policy *const *at = sy_policies; *at; at++)
+		if (is_word((*at)->name, text, length))
+			return *at;
+	return NULL;
+}
+
 static bool refuse_policy(const char *text, size_t length, const struct sy__spec_other *other, struct sy_fault *fault)
 {
 	struct nearest nearest = { .word = text, .length = length };
@@ -171,6 +179,9 @@ static bool refuse_policy(const char *text, size_t length, const struct sy__spec
 	}
 	if (other)
 		consider(&nearest, other->name);
+	if (policy_named(text, length_to(text, ',')))
+		return refuse(fault, "%.*s: a colon stands behind the allocator's name: write %.*s:tunable=value,tunable=value", shown(text, length),
+		              text, (int)length_to(text, ','), text);
 	if (near_enough(&nearest))
 		return refuse(fault, "no allocator is named %.*s: did you mean %s?", shown(text, length), text,
 		              other && nearest.name == other->name ? other->example : nearest.name);
@@ -404,13 +415,11 @@ bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struc
                     struct sy_fault *fault)
 {
 	size_t length = text ? length_to(text, ':') : 0;
-	const struct sy_policy *policy = NULL;
+	const struct sy_policy *policy;
 
 	if (!length)
 		return refuse(fault, "the allocator has no name: write policy or policy:tunable=value");
-	for (const struct sy_policy *const *at = sy_policies; *at && !policy; at++)
-		if (is_word((*at)->name, text, length))
-			policy = *at;
+	policy = policy_named(text, length);
 	if (!policy)
 		return refuse_policy(text, length, other, fault);
 	sy_heap_defaults(policy, config);

@@ -481,6 +481,8 @@ def test_check_of_specs() -> None:
     assert json.loads(start("--check", "--allocator", "slub", "--kernel", str(7 << 8)).stdout) == ["cpu_partial"]
     assert "--kernel" in refusal("--check", "--allocator", "slub", "--kernel", "7.0")
     assert "slub" in refusal("--check", "--allocator", "slubb")
+    for spec in ("slub,", "slub,max_order=1"):
+        assert f"{spec}: a colon stands behind" in refusal("--check", "--allocator", spec) and "slub:tunable" in refusal("--check", "--allocator", spec)
     assert "no/such" in refusal("--check", "--allocator", "malloc:/no/such/lib.so")
 
 

@@ -49,6 +49,14 @@ def test_no_cell_is_a_formula(hostile: Path, tmp_path: Path) -> None:
     assert not any(cell[:1] in ("=", "+", "@") for row in csv.reader((tmp_path / "t.csv").open()) for cell in row)
 
 
+def test_markdown_has_names_as_text(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", str(hostile), "--caches", "--call-sites", "--format", "md"]) == 3
+    told = capfd.readouterr().out
+    assert "&lt;script>alert(1)&lt;/script>" in told and "<" not in told
+    lines = render([Table("a<b", ["x"], [["![i](http://x/?a&lt;)"]], ["c<d"])], "md").splitlines()
+    assert lines[0] == "### a&lt;b" and lines[4].strip("| ") == "![i]\\(http://x/?a&amp;lt;)" and lines[-1] == "c&lt;d"
+
+
 def test_a_page_has_names_as_text(hostile: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
     assert cli.main(["compare", str(hostile), "--allocators", "slub", "--runs", "1", "--report", str(report)]) == 3

@@ -9,7 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from typing import Any
+
+
+SECONDS_UNTOLD = 30  # of a job without a terminal
 
 
 def printable(name: str) -> str:
@@ -34,11 +38,13 @@ def note(message: str) -> None:
 
 
 class Progress:
-    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, none if `quiet`."""
+    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, and every half minute
+    one that says how far it is; none if `quiet`."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.done, self.quiet = total, 0, quiet
         self.bar: Any = None
+        self.told = time.monotonic()
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -65,6 +71,9 @@ class Progress:
         self.done += advance
         if self.bar:
             self.bar.update(self.task, description=description, completed=self.done)
+        elif not self.quiet and time.monotonic() - self.told >= SECONDS_UNTOLD:
+            self.told = time.monotonic()
+            note(f"{self.done:,} of {self.total:,} steps: {description}")
 
     def expect(self, more: int) -> None:
         """The job turns out to have more steps."""
@@ -77,4 +86,5 @@ class Progress:
         if self.bar:
             self.bar.update(self.task, description=description)
         elif not self.quiet:
+            self.told = time.monotonic()
             note(description)
