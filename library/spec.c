@@ -160,28 +160,19 @@ __attribute__((format(printf, 3, 4))) static void append(char *line, size_t size
 	va_end(arguments);
 }
 
-static const struct sy_policy *policy_named(const char *text, size_t length)
-{
-	for (const struct sy_policy *const *at = sy_policies; *at; at++)
-		if (is_word((*at)->name, text, length))
-			return *at;
-	return NULL;
-}
-
 static bool refuse_policy(const char *text, size_t length, const struct sy__spec_other *other, struct sy_fault *fault)
 {
 	struct nearest nearest = { .word = text, .length = length };
 	char names[200] = "";
 
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		if (is_word((*at)->name, text, length_to(text, ',')))
+			return refuse(fault, "%.*s: write a colon behind %s: %s:tunable=value", shown(text, length), text, (*at)->name, (*at)->name);
 		consider(&nearest, (*at)->name);
 		append(names, sizeof names, "%s%s", at == sy_policies ? "" : !at[1] && !other ? " and " : ", ", (*at)->name);
 	}
 	if (other)
 		consider(&nearest, other->name);
-	if (policy_named(text, length_to(text, ',')))
-		return refuse(fault, "%.*s: a colon stands behind the allocator's name: write %.*s:tunable=value,tunable=value", shown(text, length),
-		              text, (int)length_to(text, ','), text);
 	if (near_enough(&nearest))
 		return refuse(fault, "no allocator is named %.*s: did you mean %s?", shown(text, length), text,
 		              other && nearest.name == other->name ? other->example : nearest.name);
@@ -415,11 +406,13 @@ bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struc
                     struct sy_fault *fault)
 {
 	size_t length = text ? length_to(text, ':') : 0;
-	const struct sy_policy *policy;
+	const struct sy_policy *policy = NULL;
 
 	if (!length)
 		return refuse(fault, "the allocator has no name: write policy or policy:tunable=value");
-	policy = policy_named(text, length);
+	for (const struct sy_policy *const *at = sy_policies; *at && !policy; at++)
+		if (is_word((*at)->name, text, length))
+			policy = *at;
 	if (!policy)
 		return refuse_policy(text, length, other, fault);
 	sy_heap_defaults(policy, config);

@@ -52,7 +52,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]*policies/[^">]+)[">]', re.MU
 WITHOUT_POLICIES = [
     "core", "library", "malloc", "replay", "threads", "programs", "import", "pairs", "inspect", "launch", "ports", "include",
 ]  # fmt: skip
-MOST_LINES = {"include/**/*.h": 2600, "library/*.c": 2210}
+MOST_LINES = {"include/**/*.h": 2600, "library/*.c": 2220}
 INLINED = ("malloc", "core/policies/default.h")
 
 
