@@ -474,7 +474,8 @@ def test_log_of_slob(tmp_path: Path) -> None:
 
 
 def test_check_of_specs() -> None:
-    for spec, idle in (("slob:fit=best", []), ("malloc:system", []), ("slub:tiny=on", ["cpu_partial", "linux", "sheaf_capacity", "barn_full"])):
+    tiny = ["cpu_partial", "linux", "sheaf_capacity", "barn_full"]
+    for spec, idle in (("slob:fit=best", []), ("malloc:system", []), ("slub:tiny=on", tiny)):
         done = start("--check", "--allocator", spec)
         assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, idle, "")
     assert "cpu_partial" not in start("--check", "--allocator", "slub").stdout

@@ -12,7 +12,6 @@ import sys
 import time
 from typing import Any
 
-
 SECONDS_UNTOLD = 30  # of a job without a terminal
 
 
@@ -38,8 +37,8 @@ def note(message: str) -> None:
 
 
 class Progress:
-    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, and every half minute
-    one that says how far it is; none if `quiet`."""
+    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, and each
+    half minute one that says how far it is; none if `quiet`."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.done, self.quiet = total, 0, quiet
