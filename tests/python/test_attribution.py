@@ -154,8 +154,9 @@ def test_moments_lie_within_the_trace(tmp_path: Path) -> None:
                 usage.window_of(trace, since, until)
         with pytest.raises(UserError, match="later than"):
             usage.window_of(trace, "0.0000109", "0.0000108")
-    for words in (["info", path, "--caches"], ["export", path, "--format", "folded"]):
+    for words in (["info", path, "--caches"], ["export", path, "--format", "folded", "-o", tmp_path / "f"]):
         assert "after the trace's end" in complaint(slabyard(*words, "--from", "99999"), 2)
+    assert not (tmp_path / "f").exists()
 
 
 def pinning(path: Path, **values: object) -> Path:
