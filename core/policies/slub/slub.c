@@ -586,6 +586,7 @@ const struct sy_policy sy__slub = {
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
 	.refuses = sy__slub_refuses,
+	.idle = sy__slub_idle,
 	.grace_passed = sy__node_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,

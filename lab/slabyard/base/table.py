@@ -95,11 +95,16 @@ def render(tables: Sequence[Table], form: str) -> str:
 
 def _markdown(table: Table) -> str:
     def plain(cell: str) -> str:
-        return " ".join(cell.split()).replace("|", "\\|")
+        return _no_markup(" ".join(cell.split())).replace("|", "\\|")
 
     rows = [list(map(plain, row)) for row in table.cells()]
     body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
-    return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+    return _framed(_no_markup(f"### {table.title}") if table.title else "", [body], list(map(_no_markup, table.notes)))
+
+
+def _no_markup(text: str) -> str:
+    """What in Markdown stands for a text in which others may have written HTML or a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("](", "]\\(")
 
 
 def document(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
