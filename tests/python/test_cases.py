@@ -64,7 +64,9 @@ def test_a_faked_clock(built: Path, policy: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("how", [["alone"], ["alone", "refuse"], ["threads"], ["threads", "refuse"]])
+@pytest.mark.parametrize(
+    "how", [["alone"], ["alone", "refuse"], ["threads"], ["threads", "refuse"], ["fork"], ["basic", "refuse"], ["mapped", "refuse"]]
+)
 def test_sandboxes(built: Path, policy: str, how: list[str]) -> None:
     _ok([str(built / "sandbox"), *how], str(run.library()), policy)
 
