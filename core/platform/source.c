@@ -7,8 +7,9 @@
  *
  * Discarding is MADV_DONTNEED, after which the pages read zero again. The operating system's pages may be larger than ours (arm64
  * has 16 and 64 KiB pages), hence a discarded range is rounded inwards: what shares a page with something in use stays. So does
- * memory that the program has locked (mlock). What stays is cleared, as callers expect zeroes. getpagesize tells the page size:
- * sysconf would read a table that brings 64 KiB of the C library into the program's memory.
+ * locked memory before Linux 5.18; from then on it goes, and is locked again when it is touched. What stays is cleared, as callers
+ * expect zeroes. getpagesize tells the page size: sysconf would read a table that brings 64 KiB of the C library into the program's
+ * memory.
  *
  * Core dumps leave out what is only reserved (MADV_DONTDUMP). Debuggers would write all of it.
  *
@@ -40,6 +41,7 @@
 #define FIXED_NOREPLACE 0x100000 /* linux/mman.h, which old systems lack */
 #endif
 #define LOCK_ON_FAULT 1 /* MLOCK_ONFAULT */
+#define DONTNEED_LOCKED 24 /* MADV_DONTNEED_LOCKED, of Linux 5.18 */
 #define FUTEX_WAIT_PRIVATE 128 /* linux/futex.h, which C libraries need not come with */
 
 static enum sy__locks locks;
@@ -213,6 +215,8 @@ static bool drop(char *start, char *end)
 {
 	long failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), MADV_DONTNEED, 0);
 
+	if (failed == -EINVAL)
+		failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), DONTNEED_LOCKED, 0);
 	if (is_refused(failed))
 		failed = !sy__system_map(start, (size_t)(end - start), PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
 	return !failed;

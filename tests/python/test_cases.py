@@ -83,6 +83,17 @@ def test_future_memory_is_locked(built: Path, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_locked_memory_goes_back(built: Path, policy: str) -> None:
+    """20 MB are used, freed and trimmed, where the system can drop what is locked (Linux 5.18)."""
+    done = _run([str(built / "locked"), str(MCL_FUTURE), "trim"], str(run.library()), policy)
+    if done.returncode == 77 or tuple(map(int, os.uname().release.split(".")[:2])) < (5, 18):
+        pytest.skip("this user may lock no memory, or the system is too old")
+    came, went = map(int, done.stdout.split())
+    assert came > 19000
+    assert went > 0.7 * came
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_limit_to_locked_memory_refuses(built: Path, policy: str) -> None:
     done = _run([str(built / "locked"), str(MCL_FUTURE), "8"], str(run.library()), policy)
     if done.returncode == 77:
