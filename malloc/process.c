@@ -238,13 +238,18 @@ static bool take_share(size_t limit, size_t beside)
 
 void sy__process_limited(int resource, size_t bytes)
 {
-	if (process && !sy__process_is_own())
+	bool few = bytes < SY_FEW_ADDRESSES;
+
+	if ((resource != RLIMIT_AS && resource != RLIMIT_DATA) || (process && !sy__process_is_own()))
 		return;
 	sy__system_limited(resource, bytes);
-	if (resource == RLIMIT_AS && begin()) {
-		if (bytes < SY_FEW_ADDRESSES)
+	if (!__atomic_load_n(&the_heap, __ATOMIC_ACQUIRE) && few) {
+		sy__thread_slots_reduce();
+	} else if (begin()) {
+		if (few)
 			sy__slot_areas_reduce(the_heap);
-		take_share(bytes, others());
+		if (resource == RLIMIT_AS)
+			take_share(bytes, others());
 		end();
 	}
 }

@@ -27,7 +27,8 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge",
+                 "data"):  # fmt: skip
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -100,6 +101,15 @@ def test_a_limit_to_locked_memory_refuses(built: Path, policy: str) -> None:
         pytest.skip("only root may become another user")
     got, locked = map(int, done.stdout.split())
     assert 0 < got < 1000 and 0 < locked <= 8 << 10
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
+    """Set before the first allocation: what the state of many threads would take is left to the program, 41 of 64 MiB at least."""
+    for limit, size, most, least in ((12, 100, 5000, 5000), (64, 100000, 9999, 430)):
+        done = _run([str(built / "data"), *map(str, (limit, size, most))], str(run.library()), policy)
+        first, again = map(int, done.stdout.split())
+        assert least <= again <= first
 
 
 def _build(build: Path, *words: str, options: tuple[str, ...] = ()) -> None:
