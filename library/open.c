@@ -199,11 +199,10 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		sy__anchor_drop();
 		return heap;
 	}
-	if (had_pages)
-		return refuse(error,
-		              "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
 	if (options->buffer)
-		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
+		return refuse(error, "the buffer is too small for a heap: give it some megabytes, or raise the heap's limit");
+	if (had_pages)
+		return refuse(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -v, ulimit -d)");
 	return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
 }
 

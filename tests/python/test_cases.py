@@ -112,6 +112,15 @@ def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
         assert least <= again <= first
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_small_limit_to_addresses(policy: str) -> None:
+    """A heap opens under it; where none does, its one line names the limit that was set, and the program goes on."""
+    for limit, opens in ((16000 if policy == "slqb" else 11000, True), (6000, False)):
+        done = _run(["sh", "-c", f"ulimit -v {limit}; exec {_tool('true')}"], str(run.library()), policy)
+        assert done.returncode == 0
+        assert (done.stderr == "") if opens else ("ulimit -v" in done.stderr), done.stderr
+
+
 def _build(build: Path, *words: str, options: tuple[str, ...] = ()) -> None:
     configure = [_tool("cmake"), "-S", str(ROOT), "-B", str(build), "-DBUILD_TESTING=OFF", *options]
     subprocess.run(configure, check=True, capture_output=True, timeout=120)
