@@ -183,6 +183,12 @@ def test_a_thread_in_the_background_gives_memory_back(built: Path, what: list[st
 
 
 @pytest.mark.parametrize("how", [["alone"], ["threads"]])
+def test_no_sample_meets_a_filter(built: Path, how: list[str]) -> None:
+    for variables in ({"SLABYARD_SAMPLE": "100"}, {"SLABYARD_DEBUG": "all"}):
+        _ok([str(built / "sandbox"), *how], str(run.library()), "yard", **variables)
+
+
+@pytest.mark.parametrize("how", [["alone"], ["threads"]])
 def test_no_thread_in_the_background_meets_a_filter(built: Path, how: list[str]) -> None:
     _ok([str(built / "sandbox"), *how], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
 
