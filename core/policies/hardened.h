@@ -32,7 +32,7 @@
 #define sy__node_make_slab sy__hardened_node_make_slab
 #define sy__node_may_be_freed sy__hardened_node_may_be_freed
 #define sy__node_place sy__hardened_node_place
-#define sy__node_quarantine_is_sound sy__hardened_node_quarantine_is_sound
+#define sy__node_ring_is_sound sy__hardened_node_ring_is_sound
 #define sy__node_shrink sy__hardened_node_shrink
 #define sy__node_slab_of sy__hardened_node_slab_of
 #define sy__node_sound_length sy__hardened_node_sound_length
@@ -41,7 +41,8 @@
 #define sy__node_walk sy__hardened_node_walk
 #define sy__node_walk_chain sy__hardened_node_walk_chain
 #define sy__node_walk_list sy__hardened_node_walk_list
-#define sy__node_walk_quarantine sy__hardened_node_walk_quarantine
+#define sy__node_walk_ring sy__hardened_node_walk_ring
+#define sy__ring_lose sy__hardened_ring_lose
 #define sy__slub_alloc_of_slabs sy__hardened_slub_alloc_of_slabs
 #define sy__slub_cache_fini sy__hardened_slub_cache_fini
 #define sy__slub_cache_init sy__hardened_slub_cache_init
@@ -51,7 +52,7 @@
 #define sy__slub_drain sy__hardened_slub_drain
 #define sy__slub_free_to_slab sy__hardened_slub_free_to_slab
 #define sy__slub_geometry sy__hardened_slub_geometry
-#define sy__slub_keep sy__hardened_slub_keep
+#define sy__slub_put_cpu_partial sy__hardened_slub_put_cpu_partial
 #define sy__slub_merge sy__hardened_slub_merge
 #define sy__slub_new_slab sy__hardened_slub_new_slab
 #define sy__slub_scavenge sy__hardened_slub_scavenge

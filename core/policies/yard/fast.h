@@ -19,6 +19,7 @@ SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
+#ifndef SY_HARDENED
 static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 {
 	void *object;
@@ -26,14 +27,36 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 	if (sy__unlikely(!own->freelist))
 		return NULL;
 	object = sy__yard_pop(own->cache, &own->freelist, 0);
-	if (sy__unlikely(!object))
-		return NULL;
-#ifndef SY_HARDENED /* whose frees look at the object's slab in any case */
 	sy__call_note(object, own);
-#endif
 	sy__call_end();
 	return object;
 }
+#else
+/* Of the ring, if that serves. What the program has damaged stays where it is, for those to tell that go on. Nothing is noted, as each
+ * free looks at the object's slab. */
+static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
+{
+	void *object;
+
+	if (sy__ring_serves(&own->ring)) {
+		if (sy__unlikely(!sy__ring_take(&own->ring, 0, &object)))
+			return NULL;
+	} else {
+		uint64_t holds;
+
+		object = own->freelist;
+		if (sy__unlikely(!object))
+			return NULL;
+		holds = sy__link_read(&own->cache->base, object, 0);
+		if (!sy__link_is_right(holds))
+			return NULL;
+		own->freelist = sy__link_end(&own->cache->base, holds);
+		*sy__link_at(object, 0) = 0;
+	}
+	sy__call_end();
+	return object;
+}
+#endif
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
 static inline void sy__yard_put_this_slot(void *object)

@@ -51,7 +51,7 @@ struct sy__yard_slot {
 	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
 	uint32_t seen;                /* tells what it was when the slot was last scavenged, see give_active */
 #ifdef SY_HARDENED
-	struct sy__quarantine quarantine;
+	struct sy__ring ring;
 #endif
 };
 _Static_assert(sizeof(struct sy__yard_slot) % SY_CACHE_LINE == 0, "slots are found by their distance in bytes");
