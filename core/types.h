@@ -28,8 +28,9 @@
  *      decay                  decay of free memory (core/backend/decay.c)
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
+ *   7. remapping              under a filter of system calls (core/platform/source.c)
  *
- * When the page allocator asks heaps for memory it holds none of levels 1 to 6. Only its list of heaps is locked, above them.
+ * When the page allocator asks heaps for memory it holds none of levels 1 to 7. Only its list of heaps is locked, above them.
  */
 #ifndef SY_TYPES_H
 #define SY_TYPES_H

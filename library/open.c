@@ -45,11 +45,15 @@ static struct sy_heap *refuse(const char **error, const char *why)
 	return NULL;
 }
 
+/* Asked once: by the time of another heap a filter may forbid the question. Relaxed, as all threads get the same answer. */
 static size_t machine_memory(void)
 {
+	static uint64_t known;
 	struct sysinfo info;
-	uint64_t bytes = sy__system(SYS_sysinfo, sy__system_word(&info), 0, 0, 0) ? 0 : (uint64_t)info.totalram * info.mem_unit;
+	uint64_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
+	if (!bytes && !sy__system_is_shut_in() && sy__system(SYS_sysinfo, sy__system_word(&info), 0, 0, 0) == 0)
+		__atomic_store_n(&known, bytes = (uint64_t)info.totalram * info.mem_unit, __ATOMIC_RELAXED);
 	return bytes && bytes < SIZE_MAX / 8 ? (size_t)bytes : SIZE_MAX / 16;
 }
 
@@ -199,11 +203,10 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		sy__anchor_drop();
 		return heap;
 	}
-	if (had_pages)
-		return refuse(error,
-		              "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
 	if (options->buffer)
-		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
+		return refuse(error, "the buffer is too small for a heap: give it some megabytes, or raise the heap's limit");
+	if (had_pages)
+		return refuse(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -v, ulimit -d)");
 	return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
 }
 

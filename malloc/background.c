@@ -153,7 +153,8 @@ static bool create(struct sy_heap *heap)
 /* sy_heap.after_slow_call. */
 static void start(struct sy_heap *heap)
 {
-	if (!background.may_start || sy__self.stops || !sy__process_is_own() || !change(&background.stage, NONE, STARTS))
+	if (!background.may_start || sy__self.stops || seen(&background.stage) != NONE || !sy__process_is_own() ||
+	    !change(&background.stage, NONE, STARTS))
 		return;
 	__atomic_store_n(&heap->after_slow_call, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&background.stage, !sy__system_is_filtered() && serves_library(heap) && create(heap) ? RUNS : ENDED, __ATOMIC_RELEASE);
@@ -176,7 +177,7 @@ void sy__background_end(void)
 {
 	unsigned looks = 0;
 
-	if (!background.heap || !sy__process_is_own())
+	if (!background.heap || seen(&background.stage) == ENDED || !sy__process_is_own())
 		return;
 	while (seen(&background.stage) == STARTS)
 		looks = sy__look_again(looks);

@@ -67,8 +67,8 @@ EXPORT int prlimit(pid_t process, __rlimit_resource_t resource, const struct rli
 {
 	long failed = sy__system(SYS_prlimit64, process, (long)resource, sy__system_word(limit), sy__system_word(before));
 
-	if (!failed && limit && resource == RLIMIT_AS && (process == 0 || process == sy__system_process()))
-		sy__process_limited(limit->rlim_cur);
+	if (!failed && limit && (process == 0 || process == sy__system_process()))
+		sy__process_limited((int)resource, limit->rlim_cur);
 	return result_of(failed);
 }
 

@@ -5,7 +5,8 @@
  * A header in front of the object has a mark that follows from its address. Nothing else has that, but memory in front of a wrong
  * address may not be readable, or not be there. So the system is asked first: it copies eight bytes from there for a call that is
  * refused, rt_sigprocmask with an impossible argument, and says so if it can't. That takes 0.1 microseconds; what follows is a
- * system call in any case, or the copy of an object.
+ * system call in any case, or the copy of an object. Nothing is in the first page, and of its first address that call would copy
+ * nothing: a null pointer means that there is no argument.
  *
  * An address that is none ends the program. What kind of mistake it was is only looked for then. The mark of an object that was
  * freed is another one, as long as its mapping is cached; the addresses of the last objects whose mappings went back are
@@ -45,10 +46,11 @@ static bool ended_lately(const void *object)
 
 static bool is_readable(const void *eight_bytes)
 {
+	if ((uintptr_t)eight_bytes < sy__system_page_bytes())
+		return false;
 #ifdef SYS_rt_sigprocmask
 	return sy__system_call(SYS_rt_sigprocmask, -1, (long)(uintptr_t)eight_bytes, 0, 8, 0, 0) != -EFAULT;
 #else
-	(void)eight_bytes;
 	return true;
 #endif
 }

@@ -14,8 +14,8 @@ struct sy_heap *sy__process_heap(void);
 /* The spec of the heap's policy. */
 const char *sy__process_spec(void);
 
-/* To be called when the program sets a limit to its addresses, in bytes; SIZE_MAX: none. */
-void sy__process_limited(size_t bytes);
+/* To be called when the program has set a limit to its addresses or data, RLIMIT_AS or RLIMIT_DATA, in bytes; SIZE_MAX: none. */
+void sy__process_limited(int resource, size_t bytes);
 
 /* Makes room for a mapping of this size: under a limit to addresses by cutting the heap's reservation, under one to data by
  * giving up free memory that the heap has used. Outside of calls of the heap. False: nothing was gained. */

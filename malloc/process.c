@@ -47,7 +47,7 @@
 static struct sy_heap *the_heap;
 static const char *spec; /* NULL before the first request */
 static sy__lock_t starting = SY__LOCK_INIT;
-static int process; /* the one that the heap belongs to */
+static int process; /* the one that the heap belongs to; 0: this one, in the child of a fork under a filter */
 static size_t most_held; /* bytes that the heap and all mappings may hold; 0: any number */
 static const void *maker; /* the thread that makes the heap; NULL: none */
 
@@ -161,14 +161,14 @@ struct sy_heap *sy__process_heap(void)
 
 /* ---- Limits to addresses ------------------------------------------------------------------------------------------ */
 
-/* Bytes of addresses that the process has beside the heap's, as the kernel counts them. UNKNOWN: no free file descriptor, or no
- * /proc. */
+/* Bytes of addresses that the process has beside the heap's, as the kernel counts them. UNKNOWN: no free file descriptor, no
+ * /proc, or a filter. */
 static size_t others(void)
 {
 	char text[64];
 	size_t pages = 0, all, ours = sy__reservation_bytes(the_heap);
 
-	if (!sy__system_text("/proc/self/statm", text, sizeof(text)))
+	if (sy__system_is_shut_in() || !sy__system_text("/proc/self/statm", text, sizeof(text)))
 		return UNKNOWN;
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');
@@ -187,11 +187,18 @@ static size_t range(size_t addresses)
 	return addresses / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE;
 }
 
+/* Whether this is the process that the heap belongs to, and no child of its vfork. A filter might not expect the question; a limit that
+ * such a child sets itself is unknown then, so it changes nothing by it. */
+static bool is_own(void)
+{
+	return sy__system_is_shut_in() || sy__process_is_own();
+}
+
 /* Begins a change of the reservation: takes the lock and stops all slots. False: it may not be changed. */
 static bool begin(void)
 {
 	sy__lock(&starting);
-	if (the_heap && sy__system_process() == process && sy__slots_stop_soon(the_heap))
+	if (the_heap && is_own() && sy__slots_stop_soon(the_heap))
 		return true;
 	sy__unlock(&starting);
 	return false;
@@ -229,12 +236,20 @@ static bool take_share(size_t limit, size_t beside)
 	return beside == UNKNOWN ? take_most(limit) : sy__reservation_resize(the_heap, share(limit, beside));
 }
 
-void sy__process_limited(size_t bytes)
+void sy__process_limited(int resource, size_t bytes)
 {
-	if (begin()) {
-		if (bytes < SY_FEW_ADDRESSES)
+	bool few = bytes < SY_FEW_ADDRESSES;
+
+	if ((resource != RLIMIT_AS && resource != RLIMIT_DATA) || (process && !sy__process_is_own()))
+		return;
+	sy__system_limited(resource, bytes);
+	if (!__atomic_load_n(&the_heap, __ATOMIC_ACQUIRE) && few) {
+		sy__thread_slots_reduce();
+	} else if (begin()) {
+		if (few)
 			sy__slot_areas_reduce(the_heap);
-		take_share(bytes, others());
+		if (resource == RLIMIT_AS)
+			take_share(bytes, others());
 		end();
 	}
 }
@@ -379,7 +394,7 @@ bool sy__process_is_own(void)
 /* Another thread may have held the lock, but was changing nothing: a fork waits for the thread that has all slots stopped. */
 void sy__process_forked(void)
 {
-	process = sy__system_process();
+	process = sy__system_is_shut_in() ? 0 : sy__system_process();
 	starting = (sy__lock_t)SY__LOCK_INIT;
 	sy__source_lock_future(SY__LOCKS_NONE);
 }

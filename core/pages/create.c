@@ -237,15 +237,19 @@ static unsigned slots_of_node(const struct sy_pages *pages, unsigned node)
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
-/* Reserves space that starts at a multiple of align in *start. NULL: no address space. */
+/* Reserves space that starts at a multiple of align in *start. NULL: no address space. Below what a system maps there is often room,
+ * so the last multiple there is tried first: it takes no more addresses than were asked for, of which a limit may leave few. */
 static void *reserve_aligned(size_t *bytes, size_t align, char **start)
 {
-	char *p = sy__source_reserve(*bytes);
+	char *p = sy__source_reserve(*bytes), *below = p ? p - (uintptr_t)p % align : NULL;
 
-	if (p && (uintptr_t)p % align) {
+	if (p != below) {
 		sy__source_release(p, *bytes);
-		*bytes += align;
-		p = sy__source_reserve(*bytes);
+		p = sy__source_reserve_at(below, *bytes) ? below : NULL;
+		if (!p) {
+			*bytes += align;
+			p = sy__source_reserve(*bytes);
+		}
 	}
 	*start = p ? p + (-(uintptr_t)p & (align - 1)) : NULL;
 	return p;

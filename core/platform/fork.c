@@ -61,7 +61,7 @@ static void after_fork_child(void)
 		return;
 	for (unsigned slot = SHARED + 1; slot <= SHARED + sy__slots.owned; slot++) {
 		if (sy__slots.slot[slot].owner == self) {
-			sy__slot_own(self, sy__system(SYS_gettid, 0, 0, 0, 0), slot, true);
+			sy__slot_own(self, sy__thread_id(), slot, true);
 			continue;
 		}
 		sy__slots.slot[slot].lost = !sy__slots.slot[slot].stopped;

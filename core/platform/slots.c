@@ -235,7 +235,7 @@ static unsigned free_slot(const struct sy__thread *self)
 /* NO_SLOT: none is free, or others had the lock for long; then the thread goes without for a call. With signals held. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
-	long id = sy__system(SYS_gettid, 0, 0, 0, 0);
+	long id = sy__thread_id();
 	unsigned slot;
 
 	if (!lock_table(LOOKS_FOR_SLOT))

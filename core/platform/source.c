@@ -7,8 +7,9 @@
  *
  * Discarding is MADV_DONTNEED, after which the pages read zero again. The operating system's pages may be larger than ours (arm64
  * has 16 and 64 KiB pages), hence a discarded range is rounded inwards: what shares a page with something in use stays. So does
- * memory that the program has locked (mlock). What stays is cleared, as callers expect zeroes. getpagesize tells the page size:
- * sysconf would read a table that brings 64 KiB of the C library into the program's memory.
+ * locked memory before Linux 5.18; from then on it goes, and is locked again when it is touched. What stays is cleared, as callers
+ * expect zeroes. getpagesize tells the page size: sysconf would read a table that brings 64 KiB of the C library into the program's
+ * memory.
  *
  * Core dumps leave out what is only reserved (MADV_DONTDUMP). Debuggers would write all of it.
  *
@@ -20,7 +21,12 @@
  *
  * Sandboxes. A system-call filter may end a program for calls that it does not expect, and nobody expects mincore of a malloc. So the
  * system is not asked what is in memory once the program has begun to shut itself in (sy__system_shut_in), nor while it has one
- * thread and a filter from its parent. A filter that refuses such calls does no harm.
+ * thread and a filter from its parent. Nor does it expect questions for limits: they have the values then that they had before, or that
+ * the program has set since. A filter that refuses such calls does no harm.
+ *
+ * A filter may also refuse what changes memory. Where mprotect or madvise fails as only a filter has it, the memory is mapped anew
+ * instead. That loses what is in it, and callers may commit what is in use: two of them at once, or beside each other on one page of the
+ * system's. So under a lock, futex tells what is accessible already: it reads a word for a sleep that it is to refuse.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "../types.h"
@@ -35,10 +41,14 @@
 #define FIXED_NOREPLACE 0x100000 /* linux/mman.h, which old systems lack */
 #endif
 #define LOCK_ON_FAULT 1 /* MLOCK_ONFAULT */
+#define DONTNEED_LOCKED 24 /* MADV_DONTNEED_LOCKED, of Linux 5.18 */
+#define FUTEX_WAIT_PRIVATE 128 /* linux/futex.h, which C libraries need not come with */
 
 static enum sy__locks locks;
 static bool only_small;
 static bool shut_in;
+static uint64_t limits[2]; /* to addresses and data, once shut in */
+static sy__lock_t remapping = SY__LOCK_INIT;
 
 void sy__source_lock_future(enum sy__locks wanted)
 {
@@ -68,7 +78,7 @@ static void set_up_reserved(void *p, size_t bytes)
 	advise(p, bytes, MADV_DONTDUMP);
 #endif
 	sy__source_prefer_small(p, bytes);
-	if (locks)
+	if (locks && !sy__system_is_shut_in())
 		sy__system(SYS_munlock, sy__system_word(p), (long)bytes, 0, 0);
 }
 
@@ -98,6 +108,21 @@ void sy__source_release(void *p, size_t bytes)
 	sy__system_unmap(p, bytes);
 }
 
+uint64_t sy__system_limit(int resource)
+{
+	uint64_t limit[2] = { UINT64_MAX, UINT64_MAX };
+
+	if (sy__system_is_shut_in())
+		return __atomic_load_n(&limits[resource == RLIMIT_DATA], __ATOMIC_RELAXED);
+	return sy__system(SYS_prlimit64, 0, resource, 0, sy__system_word(limit)) == 0 ? limit[0] : UINT64_MAX;
+}
+
+void sy__system_limited(int resource, uint64_t limit)
+{
+	if (resource == RLIMIT_AS || resource == RLIMIT_DATA)
+		__atomic_store_n(&limits[resource == RLIMIT_DATA], limit, __ATOMIC_RELAXED);
+}
+
 bool sy__source_allows(size_t bytes)
 {
 	return bytes <= sy__system_limit(RLIMIT_AS);
@@ -109,6 +134,8 @@ static bool lock_pages(void *p, size_t bytes)
 {
 	bool locked = true;
 
+	if (sy__system_is_shut_in())
+		return true;
 	if (locks == SY__LOCKS_TOUCHED)
 #ifdef SYS_mlock2
 		locked = sy__system(SYS_mlock2, sy__system_word(p), (long)bytes, LOCK_ON_FAULT, 0) == 0;
@@ -121,13 +148,62 @@ static bool lock_pages(void *p, size_t bytes)
 	return locked;
 }
 
+/* By a filter: mprotect and madvise of such memory have no such failures. */
+static bool is_refused(long result)
+{
+	return result == -EPERM || result == -ENOSYS || result == -EACCES;
+}
+
+#ifdef SYS_futex
+static bool is_accessible(const void *word)
+{
+	const long no_time[2] = { 0, 0 };
+
+	return sy__system(SYS_futex, sy__system_word(word), FUTEX_WAIT_PRIVATE, 1, sy__system_word(no_time)) != -EFAULT;
+}
+
+/* Maps what isn't accessible yet of a range; both ends may be. */
+static bool map_accessible(char *start, char *end)
+{
+	size_t page = (size_t)getpagesize();
+	bool mapped;
+
+	sy__lock(&remapping);
+	while (start < end && is_accessible(start))
+		start += page;
+	while (start < end && is_accessible(end - page))
+		end -= page;
+	mapped = start == end || sy__system_map(start, (size_t)(end - start), PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
+	if (mapped && start < end)
+		sy__source_prefer_small(start, (size_t)(end - start));
+	sy__unlock(&remapping);
+	return mapped;
+}
+#else
+static bool map_accessible(char *start, char *end)
+{
+	(void)start, (void)end;
+	return false;
+}
+#endif
+
+static bool make_accessible(char *start, char *end)
+{
+	long failed;
+
+	if (locks && sy__system_is_shut_in()) /* the system locks what it maps, and no call for that need be let through */
+		return map_accessible(start, end);
+	failed = sy__system(SYS_mprotect, sy__system_word(start), (long)(end - start), PROT_READ | PROT_WRITE, 0);
+	return !failed || (is_refused(failed) && map_accessible(start, end));
+}
+
 /* Where the lock fails the space stays accessible: its first page may be shared with what was committed before. */
 int sy__source_commit(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
 
-	if (!sy__system_protect((void *)start, end - start, PROT_READ | PROT_WRITE) || !lock_pages((void *)start, end - start))
+	if (!make_accessible((char *)start, (char *)end) || !lock_pages((void *)start, end - start))
 		return -1;
 #ifdef MADV_DODUMP
 	advise((void *)start, end - start, MADV_DODUMP);
@@ -135,12 +211,23 @@ int sy__source_commit(void *p, size_t bytes)
 	return 0;
 }
 
+static bool drop(char *start, char *end)
+{
+	long failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), MADV_DONTNEED, 0);
+
+	if (failed == -EINVAL)
+		failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), DONTNEED_LOCKED, 0);
+	if (is_refused(failed))
+		failed = !sy__system_map(start, (size_t)(end - start), PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
+	return !failed;
+}
+
 void sy__source_discard(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
 
-	if (from >= to || !advise((void *)from, to - from, MADV_DONTNEED))
+	if (from >= to || !drop((char *)from, (char *)to))
 		from = to = end;
 	sy__fill(p, 0, from - start);
 	sy__fill((void *)to, 0, end - to);
@@ -182,6 +269,10 @@ void sy__source_prefer_small(void *p, size_t bytes)
 
 void sy__system_shut_in(void)
 {
+	if (sy__system_is_shut_in())
+		return;
+	sy__system_limited(RLIMIT_AS, sy__system_limit(RLIMIT_AS));
+	sy__system_limited(RLIMIT_DATA, sy__system_limit(RLIMIT_DATA));
 	__atomic_store_n(&shut_in, true, __ATOMIC_RELAXED);
 }
 

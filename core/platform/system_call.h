@@ -147,12 +147,4 @@ static inline int sy__system_process(void)
 	return (int)sy__system(SYS_getpid, 0, 0, 0, 0);
 }
 
-/* A limit of the process; UINT64_MAX: there is none, or it is unknown. */
-static inline uint64_t sy__system_limit(int resource)
-{
-	uint64_t limit[2] = { UINT64_MAX, UINT64_MAX };
-
-	return sy__system(SYS_prlimit64, 0, resource, 0, sy__system_word(limit)) == 0 ? limit[0] : UINT64_MAX;
-}
-
 #endif

@@ -154,6 +154,7 @@ bool sy__signals_may_keep_others(const struct sy__thread *);
 
 /* liveness.c. With the table's lock held. */
 void sy__note_robust(unsigned slot);
+long sy__thread_id(void); /* the calling one's; 0: a filter might not expect the question, nor any about that thread */
 void sy__forget_the_dead(const struct sy__thread *self);
 
 /* fork.c. False: there is no memory for it. */

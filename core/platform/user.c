@@ -271,10 +271,11 @@ bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 }
 #endif
 
+/* 1 under a filter, which might not expect the question. */
 unsigned sy__cpus(void)
 {
 	unsigned long set[1024 / (8 * sizeof(unsigned long))];
-	long bytes = sy__system(SYS_sched_getaffinity, 0, sizeof(set), sy__system_word(set), 0);
+	long bytes = sy__system_is_shut_in() ? 0 : sy__system(SYS_sched_getaffinity, 0, sizeof(set), sy__system_word(set), 0);
 	unsigned count = 0;
 
 	for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof(*set); i++)

@@ -223,6 +223,8 @@ bool sy__source_locks(void);     /* whether any of it */
 void sy__source_only_small(void); /* no huge pages from now on */
 void sy__system_shut_in(void);   /* the program is about to forbid itself system calls */
 bool sy__system_is_shut_in(void);
+uint64_t sy__system_limit(int resource); /* RLIMIT_AS or RLIMIT_DATA; UINT64_MAX: there is none, or it is unknown */
+void sy__system_limited(int resource, uint64_t limit); /* the program has set it */
 bool sy__system_is_filtered(void); /* that, or its parent has left it a filter */
 
 void *sy__source_reserve(size_t bytes);

@@ -8,9 +8,10 @@
 
 #include <sys/syscall.h>
 
+/* 0 under a filter, which might not expect the question. */
 static uint64_t thread(void)
 {
-	return (uint64_t)sy__system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	return sy__system_is_shut_in() ? 0 : (uint64_t)sy__system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 const struct sy__debug_hooks sy__debug_program = { sy__stack_read, thread, sy__bug_tell, sy__debug_checks_of };

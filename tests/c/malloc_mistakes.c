@@ -159,6 +159,32 @@ static void frees_unmapped(void)
 	put((void *)0x10000);
 }
 
+/* What a program has where a pointer should be: the smallest numbers, and -1. */
+static void frees_one(void)
+{
+	put((void *)1);
+}
+
+static void frees_eight(void)
+{
+	put((void *)8);
+}
+
+static void frees_first_page(void)
+{
+	put((void *)64);
+}
+
+static void frees_minus_one(void)
+{
+	put((void *)UINTPTR_MAX);
+}
+
+static void resizes_number(void)
+{
+	grow((void *)32);
+}
+
 static void frees_never_used(void)
 {
 	put((void *)((uintptr_t)get(size) + ((size_t)512 << 20)));
@@ -217,6 +243,11 @@ static const struct mistake {
 	{ "free of a wild address",                       "F       F       F       F       F       F       F       F       F", frees_wild },
 	{ "free of an address without memory",            "F       F       F       F       F       F       F       F       F", frees_unmapped },
 	{ "free of an address not used yet",              "F       F       F       F       F       F       F       F       F", frees_never_used },
+	{ "free of 1",                                    "F       F       F       F       F       F       F       F       F", frees_one },
+	{ "free of 8",                                    "F       F       F       F       F       F       F       F       F", frees_eight },
+	{ "free of 64",                                   "F       F       F       F       F       F       F       F       F", frees_first_page },
+	{ "free of -1",                                   "F       F       F       F       F       F       F       F       F", frees_minus_one },
+	{ "realloc of 32",                                "F       F       F       F       F       F       F       F       F", resizes_number },
 	{ "pointer written into a freed object",          "d       -       -       W       -       -       W       W       W", writes_link },
 	{ "freed object overwritten",                     "-       -       -       W       -       -       W       W       W", writes_freed },
 	{ "write past the end into free neighbours",      "-       -       -       -       -       W       W       W       W", writes_into_free_neighbours },

@@ -129,7 +129,7 @@ static void refuse_buffers(void)
 	const char *error = NULL;
 
 	CHECK(!sy_heap_open("yard", &small, &error));
-	CHECK_TEXT(error, "the buffer is too small for a heap: give it some megabytes");
+	CHECK_TEXT(error, "the buffer is too small for a heap: give it some megabytes, or raise the heap's limit");
 }
 
 /* ---- A shrink where nothing is left ------------------------------------------------------------------------------- */
@@ -385,7 +385,7 @@ static void open_wrongly(void)
 	CHECK(by_default && by_default->policy == sy_policies[0]);
 	sy_heap_close(by_default);
 	CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .limit = 1 }, &error));
-	CHECK_TEXT(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
+	CHECK_TEXT(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -v, ulimit -d)");
 	for (uint32_t align = 3; align <= 2 * SY_PAGE_SIZE; align = 2 * SY_PAGE_SIZE + (align == 2 * SY_PAGE_SIZE)) {
 		CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .sizing = { .align = align } }, &error));
 		CHECK_TEXT(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");

@@ -1,7 +1,9 @@
-/* Memory that is locked: mlockall with the flags of the first argument. The second, if any: a limit in MiB for a user without rights.
- * Prints objects got, and KiB locked more for them. */
+/* Memory that is locked: mlockall with the flags of the first argument. The second, if any: a limit in MiB for a user without rights,
+ * or "trim". Prints objects got, and KiB locked more for them; after a trim the KiB in memory that came with them and that went. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 /* Without memory from malloc, of which there may be none. */
-static long locked(void)
+static long status(const char *name)
 {
 	static char text[8192];
 	int file = open("/proc/self/status", O_RDONLY);
@@ -18,7 +20,7 @@ static long locked(void)
 
 	text[length > 0 ? length : 0] = '\0';
 	close(file);
-	return atol(strstr(text, "VmLck:") + 6);
+	return atol(strstr(text, name) + strlen(name));
 }
 
 int main(int count, char **words)
@@ -26,10 +28,11 @@ int main(int count, char **words)
 	static char *objects[1000];
 	static char line[100];
 	unsigned got = 0;
-	long before;
+	bool trims = count > 2 && !strcmp(words[2], "trim");
+	long before, most;
 
 	free(malloc(10));
-	if (count > 2) {
+	if (count > 2 && !trims) {
 		struct rlimit limit = { (rlim_t)atoi(words[2]) << 20, (rlim_t)atoi(words[2]) << 20 };
 
 		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setuid(65534))
@@ -37,12 +40,21 @@ int main(int count, char **words)
 	}
 	if (mlockall(atoi(words[1])))
 		return 77;
-	before = locked();
+	before = status(trims ? "VmRSS:" : "VmLck:");
 	for (unsigned i = 0; i < 1000; i++) {
 		objects[i] = malloc(20000);
 		got += objects[i] != NULL;
 		if (objects[i])
-			objects[i][0] = 1;
+			memset(objects[i], 1, 20000);
 	}
-	return write(STDOUT_FILENO, line, (size_t)snprintf(line, sizeof(line), "%u %ld\n", got, locked() - before)) < 0;
+	if (trims) {
+		most = status("VmRSS:");
+		for (unsigned i = 0; i < 1000; i++)
+			if (i % 100 != 99) /* the end stays in use */
+				free(objects[i]);
+		malloc_trim(0);
+		snprintf(line, sizeof(line), "%ld %ld\n", most - before, most - status("VmRSS:"));
+		return write(STDOUT_FILENO, line, strlen(line)) < 0;
+	}
+	return write(STDOUT_FILENO, line, (size_t)snprintf(line, sizeof(line), "%u %ld\n", got, status("VmLck:") - before)) < 0;
 }

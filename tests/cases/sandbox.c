@@ -1,24 +1,30 @@
 /* A filter that lets through what a C library's malloc needs; anything else ends the program, or with an argument fails by EPERM.
- * "threads": by two threads. */
+ * "threads": by two threads. "fork": also in a child. "basic" and "mapped" with an argument: without
+ * mprotect and mremap, and without madvise. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOST 64u
 
 static const int allowed[] = {
-	SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_write, SYS_exit, SYS_exit_group, SYS_futex,
-	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_clock_gettime, SYS_getpid, SYS_close, SYS_clone3, SYS_clone, SYS_set_robust_list,
-	SYS_rseq, SYS_getrandom, SYS_gettid, SYS_tgkill, SYS_sched_getaffinity, SYS_rt_sigaction, SYS_prlimit64,
+	/* what a new thread and a child need; not for "alone" */
+	SYS_clone3, SYS_clone, SYS_set_robust_list, SYS_rseq, SYS_rt_sigaction, SYS_wait4,
+	SYS_mremap, SYS_mprotect, /* not for "basic" */
+	SYS_madvise, /* not for "mapped" */
+	SYS_brk, SYS_mmap, SYS_munmap, SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_futex, SYS_rt_sigreturn, SYS_rt_sigprocmask,
+	SYS_getrandom,
 };
 
 static void *work(void *unused)
@@ -30,6 +36,8 @@ static void *work(void *unused)
 			size_t size = (i * 7919 + round * 31) % 6000 * (i % 50 == 0 ? 1200 : 1) + 1;
 
 			objects[i] = i % 2 ? malloc(size) : calloc(1, size);
+			if (!objects[i])
+				_exit(1);
 			memset(objects[i], 1, size);
 		}
 		for (unsigned i = 0; i < 500; i++)
@@ -40,13 +48,13 @@ static void *work(void *unused)
 	return unused;
 }
 
-static int shut_in(unsigned otherwise)
+static int shut_in(unsigned otherwise, unsigned from)
 {
 	struct sock_filter lines[2 * MOST];
 	struct sock_fprog filter = { .filter = lines };
 
 	lines[filter.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (unsigned i = 0; i < sizeof(allowed) / sizeof(*allowed); i++) {
+	for (unsigned i = from; i < sizeof(allowed) / sizeof(*allowed); i++) {
 		lines[filter.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
 		lines[filter.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	}
@@ -56,16 +64,26 @@ static int shut_in(unsigned otherwise)
 
 int main(int count, char **words)
 {
+	bool threads_too = !strcmp(words[1], "threads"), forks = !strcmp(words[1], "fork");
+	unsigned from = threads_too || forks ? 0 : !strcmp(words[1], "basic") ? 8 : !strcmp(words[1], "mapped") ? 9 : 6;
 	pthread_t threads[2];
+	int status = 0;
 
-	if (shut_in(count > 2 ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS))
+	if (shut_in(count > 2 ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS, from))
 		return 77;
-	if (!strcmp(words[1], "alone"))
+	if (!threads_too)
 		work(NULL);
-	for (unsigned i = 0; i < 2 && !strcmp(words[1], "threads"); i++)
+	if (forks && !fork()) {
+		work(NULL);
+		malloc_trim(0);
+		_exit(0);
+	}
+	if (forks && (wait(&status) < 0 || status))
+		return 1;
+	for (unsigned i = 0; i < 2 && threads_too; i++)
 		if (pthread_create(&threads[i], NULL, work, NULL))
 			return 1;
-	for (unsigned i = 0; i < 2 && !strcmp(words[1], "threads"); i++)
+	for (unsigned i = 0; i < 2 && threads_too; i++)
 		pthread_join(threads[i], NULL);
 	malloc_trim(0);
 	if (write(STDOUT_FILENO, "ok\n", 3) < 0)

@@ -27,7 +27,8 @@ def _tool(name: str) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge"):
+    for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge",
+                 "data"):  # fmt: skip
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -64,7 +65,9 @@ def test_a_faked_clock(built: Path, policy: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("how", [["alone"], ["alone", "refuse"], ["threads"], ["threads", "refuse"]])
+@pytest.mark.parametrize(
+    "how", [["alone"], ["alone", "refuse"], ["threads"], ["threads", "refuse"], ["fork"], ["basic", "refuse"], ["mapped", "refuse"]]
+)
 def test_sandboxes(built: Path, policy: str, how: list[str]) -> None:
     _ok([str(built / "sandbox"), *how], str(run.library()), policy)
 
@@ -81,12 +84,41 @@ def test_future_memory_is_locked(built: Path, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_locked_memory_goes_back(built: Path, policy: str) -> None:
+    """20 MB are used, freed and trimmed, where the system can drop what is locked (Linux 5.18)."""
+    done = _run([str(built / "locked"), str(MCL_FUTURE), "trim"], str(run.library()), policy)
+    if done.returncode == 77 or tuple(map(int, os.uname().release.split(".")[:2])) < (5, 18):
+        pytest.skip("this user may lock no memory, or the system is too old")
+    came, went = map(int, done.stdout.split())
+    assert came > 19000
+    assert went > 0.7 * came
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_limit_to_locked_memory_refuses(built: Path, policy: str) -> None:
     done = _run([str(built / "locked"), str(MCL_FUTURE), "8"], str(run.library()), policy)
     if done.returncode == 77:
         pytest.skip("only root may become another user")
     got, locked = map(int, done.stdout.split())
     assert 0 < got < 1000 and 0 < locked <= 8 << 10
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
+    """Set before the first allocation: what the state of many threads would take is left to the program, 41 of 64 MiB at least."""
+    for limit, size, most, least in ((12, 100, 5000, 5000), (64, 100000, 9999, 430)):
+        done = _run([str(built / "data"), *map(str, (limit, size, most))], str(run.library()), policy)
+        first, again = map(int, done.stdout.split())
+        assert least <= again <= first
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_small_limit_to_addresses(policy: str) -> None:
+    """A heap opens under it; where none does, its one line names the limit that was set, and the program goes on."""
+    for limit, opens in ((16000 if policy == "slqb" else 11000, True), (6000, False)):
+        done = _run(["sh", "-c", f"ulimit -v {limit}; exec {_tool('true')}"], str(run.library()), policy)
+        assert done.returncode == 0
+        assert (done.stderr == "") if opens else ("ulimit -v" in done.stderr), done.stderr
 
 
 def _build(build: Path, *words: str, options: tuple[str, ...] = ()) -> None:
@@ -148,6 +180,12 @@ def test_idle_threads_keep_little(built: Path) -> None:
 def test_a_thread_in_the_background_gives_memory_back(built: Path, what: list[str]) -> None:
     """Of 256 MiB that were in use at once; 300 stay without the thread, as nobody makes a call."""
     _ok([str(built / "background"), *what], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
+
+
+@pytest.mark.parametrize("how", [["alone"], ["threads"]])
+def test_no_sample_meets_a_filter(built: Path, how: list[str]) -> None:
+    for variables in ({"SLABYARD_SAMPLE": "100"}, {"SLABYARD_DEBUG": "all"}):
+        _ok([str(built / "sandbox"), *how], str(run.library()), "yard", **variables)
 
 
 @pytest.mark.parametrize("how", [["alone"], ["threads"]])

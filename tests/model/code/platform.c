@@ -181,6 +181,23 @@ bool sy__source_locks(void)
 	return false;
 }
 
+bool sy__system_is_shut_in(void)
+{
+	return false;
+}
+
+uint64_t sy__system_limit(int resource)
+{
+	(void)resource;
+	return UINT64_MAX;
+}
+
+void sy__system_limited(int resource, uint64_t limit)
+{
+	(void)resource;
+	(void)limit;
+}
+
 void sy__source_lock_future(enum sy__locks locks)
 {
 	(void)locks;
