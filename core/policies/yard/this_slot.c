@@ -185,6 +185,12 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
+/* In a call: of what came last into its slab already. */
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
+{
+	free_slow_this_slot(sy__yard_cache_of(page), object);
+}
+
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {

@@ -186,10 +186,10 @@ static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struc
 }
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
- * none yet, or is the dummy. Reads nothing of the object before, whose line may be long in coming. */
+ * none yet, or is the dummy; or the object came last already. Reads nothing of the object before, whose line may be long in coming. */
 static inline bool sy__yard_push_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, size_t offset)
 {
-	if (sy__unlikely(own->remote_room <= 1))
+	if (sy__unlikely(own->remote_room <= 1) || sy__unlikely(own->remote == object))
 		return false;
 	sy__link_set(&cache->base, object, offset, own->remote);
 	own->remote = object;
