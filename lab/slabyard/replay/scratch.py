@@ -181,7 +181,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     before_snapshot = True  # no snapshot so far
     with path.open("wb") as out:
         out.write(b"\0" * _HEADER_BYTES)
-        for batch in source.batches():
+        for batch in source.batches(trace.SCHEMA.names):
             numbers = codes(batch["kind"], trace.KINDS)
             flags = _flags(batch["gfp_flags"], gfp_texts) & ~np.uint32(gfp.ACCOUNT)
             flags[batch["accounted"].to_numpy(zero_copy_only=False)] |= np.uint32(gfp.ACCOUNT)
@@ -361,8 +361,7 @@ def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray
     chosen = kind == KMALLOC
     kinds = olderfree.class_kinds(column["allocated"][chosen], column["flags"][chosen])
     pairs = np.stack([column["address"][chosen] >> np.uint64(PAGE_SHIFT), kinds.astype(np.uint64)], axis=1)
-    _, first = np.unique(pairs[:, 0], return_index=True)
-    return pairs[first]
+    return pairs[olderfree.first_places(pairs[:, 0])]
 
 
 def _joined_pages(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
