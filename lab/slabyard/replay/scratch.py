@@ -34,7 +34,7 @@ from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
 from . import olderfree
 from . import scratch_form as form
-from .graces import Graces
+from .graces import GRACE_NS, Graces
 
 NONE = form.NO_HANDLE
 VACATED = form.VACATED
@@ -43,7 +43,6 @@ PAGE_SHIFT = 12
 ALIGN = form.SCRATCH_ALIGN
 MAX_ORDER = 10
 LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
-GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
 
 KMALLOC = form.EVENT_KMALLOC
 KFREE = form.EVENT_KFREE
@@ -102,6 +101,7 @@ class Traffic:
     given_back: np.ndarray  # uint64: addresses of slabs older than the trace that it saw given back
     vacant: olderfree.Vacant
     graces: np.ndarray  # of dtype GRACE
+    longest_wait_us: int  # for the end of a grace period; 0: not known
 
 
 @dataclass
@@ -263,7 +263,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
         end_classes, means, (class_pages, kinds_there & 0xFFFFFFFF), (class_pages, kinds_there), peak >> PAGE_SHIFT,
-        proofs.free_objects(vacant), addresses, vacant, graces.table(),
+        proofs.free_objects(vacant), addresses, vacant, graces.table(), graces.longest_wait_us(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -415,6 +415,7 @@ def finish(
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
         translation.span, GRACE_NS, kernel_version(metadata), merges_classes,
+        translation.traffic.longest_wait_us,
     )  # fmt: skip
     sections = [
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),
