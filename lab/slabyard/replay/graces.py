@@ -62,7 +62,7 @@ class Graces:
         self._ends.append(batch["time"].to_numpy()[rows][begins >= 0])
 
     def longest_wait_us(self) -> int:
-        """Microseconds that memory waits at most: some times as long as usual, as a busy machine's grace periods are longer. 0: not known."""
+        """Microseconds that memory waits at most: LONGEST times the usual wait, which is longer on a busy machine. 0: not known."""
         waits = np.concatenate(self._ends) - np.concatenate(self._begins)
         return min(int(LONGEST * max(GRACE_NS, np.median(waits))) // 1000, 0xFFFFFFFF) if len(waits) else 0
 

@@ -146,8 +146,8 @@ def address_of(text: str | None) -> int | None:
 
 
 def first_places(numbers: np.ndarray) -> np.ndarray:
-    """int64: where each of the uint64 numbers is first, in their order. A number and its place are sorted as one where they fit into 64 bits,
-    which is several times faster."""
+    """int64: where each of the uint64 numbers is first, in their order. A number and its place are sorted as one where they fit into
+    64 bits, which is several times faster."""
     if not len(numbers):
         return np.empty(0, np.int64)
     least, bits = numbers.min(), np.uint64(len(numbers).bit_length())
