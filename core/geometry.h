@@ -7,7 +7,7 @@
 
 #include "types.h"
 
-/* Smallest order whose block holds so many bytes; more than SY_MAX_ORDER when none does. */
+/* Smallest order whose block holds that size; more than SY_MAX_ORDER when none does. */
 static inline unsigned sy__order_of(size_t bytes)
 {
 	size_t pages = (bytes - 1) >> SY_PAGE_SHIFT; /* one fewer than needed */
@@ -46,7 +46,7 @@ static inline bool sy__divides(uint64_t divider, size_t distance)
 	return distance * divider < divider;
 }
 
-/* Whether an object starts so far from the start of a row of objects, which has so many bytes. */
+/* Whether an object starts `distance` bytes from the start of a row of objects of `bytes` in all. */
 static inline bool sy__starts_in_row(uint64_t divider, size_t distance, size_t bytes)
 {
 	return distance < bytes && sy__divides(divider, distance);

@@ -39,7 +39,7 @@
 #include "platform.h"
 
 /* In heaps of threads, which have the dummy slot too: at most, and where addresses are few. See sy__thread_slots. */
-#define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* a limit to so many bytes leaves no room for the state of many slots */
+#define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* bytes; a limit to that leaves no room for the state of many slots */
 #define SY_FEW_THREAD_SLOTS 255u
 #ifndef SY_THREAD_SLOTS
 #define SY_THREAD_SLOTS (sizeof(void *) > 4 ? 1023u : 511u)

@@ -28,7 +28,7 @@ FOLDER = Path(__file__).resolve().parent / "allocators"
 TRACES = FOLDER.parent.parent / "traces"
 BLOCK = re.compile(r"^<!-- (layout|memory) ([^\n]+?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 PAGE = 4096  # bytes, as the replay has them
-ALLOCATORS = "slub,slab,slob,slob:fit=first,slob:fit=best,slqb,bonwick,bonwick:percpu=16,bsd44,svr4,sunos4"
+ALLOCATORS = "yard,slub,slab,slob,slob:fit=first,slob:fit=best,slqb,bonwick,bonwick:percpu=16,bsd44,svr4,sunos4"
 
 
 def slabyard(*words: str) -> str:

@@ -1,8 +1,8 @@
-"""Makes lab/slabyard/replay/scratch_form.py of the programs' scratch.h: `make scratch-form`.
+"""Makes lab/slabyard/replay/scratch_form.py of the programs' scratch.h and the library's slabyard.h: `make scratch-form`.
 
-The header is the one description of the scratch file. Its structs and kinds of events are found by their declarations; a small C program
-that includes it then tells where each member lies and how many bytes it has: padding and array bounds are the compiler's own.
-tests/python/test_scratch.py refuses a committed file that is not as this makes it.
+scratch.h is the one description of the scratch file, slabyard.h that of flags and page sizes. Structs and kinds of events are found by
+their declarations; a small C program that includes the header then tells where each member lies and how many bytes it has: padding and
+array bounds are the compiler's own. tests/python/test_scratch.py refuses a committed file that is not as this makes it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FORM = ROOT / "lab" / "slabyard" / "replay" / "scratch_form.py"
 CONSTANTS = ("SCRATCH_VERSION", "SCRATCH_ALIGN", "NO_HANDLE", "VACATED", "NO_CACHE", "EVENT_IMPLIED")
 WIDTH = 118  # of a line of names
+SHARED = ("SY_PAGE_SHIFT", "SY_MAX_ORDER", "SY_NO_SHEAVES")
+ENUMS = ("sy_flags", "sy_cache_flags")
+LIBRARY = ROOT / "include" / "slabyard" / "slabyard.h"
 TYPES = {"uint64_t": "<u8", "uint32_t": "<u4", "uint16_t": "<u2", "uint8_t": "u1", "int8_t": "i1", "char": "S"}
 HEAD = '''"""The scratch file's records and numbers, made by lab/scratch_form.py of the programs' scratch.h: do not edit."""
 
@@ -37,6 +40,11 @@ def members(body: str) -> list[tuple[str, str, bool]]:
     return found
 
 
+def names_of(text: str, enum: str) -> list[str]:
+    """The enumerators that a header declares, in order."""
+    return re.findall(r"^\t([A-Z]\w+)", text[text.index(f"enum {enum} {{") :].partition("};")[0], re.MULTILINE)
+
+
 def ask(header: Path, lines: list[str]) -> list[str]:
     """What a C program that includes the header prints for each line, an expression."""
     program = "".join(f'\tprintf("%llu\\n", (unsigned long long)({line}));\n' for line in lines)
@@ -52,8 +60,9 @@ def form(header: Path) -> str:
     """The text of the Python module."""
     text = header.read_text()
     structs = {name: members(body) for name, body in re.findall(r"^struct scratch_(\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL)}
-    kinds = re.findall(r"^\t(EVENT_\w+)", text[text.index("enum event_kind {") :].partition("};")[0], re.MULTILINE)
-    numbers = [*CONSTANTS, *kinds]
+    kinds = names_of(text, "event_kind")
+    flags = [name for enum in ENUMS for name in names_of(LIBRARY.read_text(), enum)]
+    numbers = [*CONSTANTS, *SHARED, *flags, *kinds]
     out = [*(f"{name} = {value}\n" for name, value in zip(numbers, ask(header, numbers), strict=True)), "\nRECORDS = {\n"]
     for struct, fields in structs.items():
         of = [f"((struct scratch_{struct} *)0)->{name}" for _, name, _ in fields]

@@ -4,7 +4,7 @@
  *   slabyard-pairs --allocator SPEC (--kind NAME [--cached] | --bytes N [--kmem]) [--live N] [--beside N] [--order ORDER] [--rounds N]
  *   slabyard-pairs --list
  *
- * A run is some pieces of so many rounds. A round makes `live` of a kind and then takes all of them apart, in the order of their
+ * A run is some pieces of as many rounds each. A round makes `live` of a kind and then takes all of them apart, in the order of their
  * making, the reverse, or shuffled. With one alive that is a lone pair; `beside` are made before and stay. Cached objects keep their
  * constructed state from use to use, as their cache has a constructor; others are constructed after each allocation and destroyed
  * before each free. Plain buffers come from a cache, or with --kmem from the general allocation.
@@ -169,7 +169,7 @@ static bool run_locks(struct run *run, uint64_t pairs)
 	return true;
 }
 
-/* Nanoseconds of one of so many, in the quickest piece; infinite: there was no memory. */
+/* Nanoseconds of one of `count` rounds, in the quickest piece; infinite: there was no memory. */
 static double quickest(bool (*work)(struct run *, uint64_t), struct run *run, uint64_t count)
 {
 	double least = INFINITY;

@@ -136,7 +136,7 @@ static inline void pass_time(struct exact *exact, uint64_t until)
 	exact->now = until;
 }
 
-/* From now on the heap holds so many pages. */
+/* From now on the heap holds `held` pages. */
 static void hold(struct exact *exact, uint64_t held)
 {
 	add_product(&exact->held_by_time, exact->held, exact->now - exact->held_since);
@@ -151,7 +151,7 @@ static unsigned kind_of_memory(unsigned flags, unsigned dma, unsigned reclaimabl
 	return flags & dma ? 3 : flags & reclaimable ? 2 : flags & account ? 1 : 0;
 }
 
-/* The size class whose objects have so many usable bytes; class_count: none. A policy without classes for a kind of memory may serve
+/* The size class whose objects have `usable` bytes; class_count: none. A policy without classes for a kind of memory may serve
  * it from its plain ones. */
 static unsigned class_of(const struct exact *exact, size_t usable, unsigned wanted)
 {

@@ -64,7 +64,7 @@ struct class {
 	struct sy_cache_description is;
 };
 
-/* The row of the kmallocs that have so many usable bytes and are of one kind of memory. */
+/* The row of the kmallocs with that usable size and of that kind of memory. */
 struct row_of_class {
 	uint32_t usable, kind, row;
 };

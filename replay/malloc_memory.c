@@ -2,7 +2,7 @@
  * How much memory a malloc holds for a trace: before the first event, at the peak and at the end, in pages of the
  * system.
  *
- * A policy's pages are counted whether anybody wrote to them or not, as a kernel's are. A malloc's can't be counted
+ * A policy's pages are counted whether they were written to or not, as a kernel's are. A malloc's can't be counted
  * from outside, but the system tells which pages of this process are there (Anonymous in /proc/self/smaps_rollup, which
  * walks the page tables and is exact; VmRSS is not, as each thread keeps back some pages of it). So a run of its own
  * writes to every page of every object, and asks. What the library keeps of itself, for its tables and its free

@@ -35,7 +35,7 @@ uint64_t malloc_memory_now(void);
 /* Whether the library can be loaded and has what is needed. False: see fault. */
 bool malloc_target_check(const char *library, struct fault *);
 
-/* cache: its number, or -1 for a kmalloc of so many bytes; flags: enum sy_flags. */
+/* cache: its number, or -1 for a kmalloc of `size` bytes; flags: enum sy_flags. */
 static inline void *malloc_target_alloc(const struct malloc_target *target, int cache, size_t size, unsigned flags)
 {
 	const struct malloc_shape *shape = cache < 0 ? NULL : &target->shapes[cache];

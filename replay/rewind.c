@@ -2,7 +2,7 @@
  * A machine's pages as they were.
  *
  * A heap keeps all that it has in the simulated memory, and the page allocator keeps what it knows in a table and a structure of its
- * own. So whoever sets these two back has the machine as it was before there was a heap: nothing knows of the memory that the heap
+ * own. With these two set back the machine is as it was before there was a heap: nothing knows of the memory that the heap
  * wrote to. That memory stays as it is, with the pages that the system has given for it; of a fresh process each would cost a fault.
  * Only the marks stay that say which pages were written, since what is to be zero must be cleared there (core/pages/interface.c).
  *

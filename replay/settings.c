@@ -1,7 +1,7 @@
 /*
  * Many settings of an allocator over one trace.
  *
- * Whoever looks for the best tunables replays a trace a thousand times. What these replays share this process sets up once: the steps,
+ * A search for the best tunables replays a trace a thousand times. This process sets up once what these replays share: the steps,
  * and the machine's pages in the state that the recorded kernel reported, which takes half of the time of a short replay. All else
  * depends on the setting: the heap and the objects older than the trace. So for each setting the pages are set back to that state
  * (rewind.c), and the allocator is opened and populated on them. The exact pass runs for its scalar measures alone: without curves,

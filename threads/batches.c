@@ -7,7 +7,7 @@
  *   shuffled  takes a batch and frees it in an order drawn once. This is what a free list looks like after hours of use: each
  *             object lies far from those that are freed before and after it.
  *   exchange  threads share a table of objects. Each puts a new object in a random place and frees the one that was there,
- *             whoever took it, as shared caches and indexes do (rptest, glibc's own thread benchmark).
+ *             whichever thread took it, as shared caches and indexes do (rptest, glibc's own thread benchmark).
  */
 #include "work.h"
 

@@ -5,7 +5,7 @@
  *
  * A malloc serves the whole program. The program starts itself anew with the library preloaded. The dynamic linker ignores what
  * it cannot preload and would go on with the C library's malloc, so the program then checks that malloc is the library's own.
- * malloc:system is whatever malloc the process has, which may be one that somebody else preloaded.
+ * malloc:system is whatever malloc the process has, also one that the user preloaded.
  */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "target.h"

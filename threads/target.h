@@ -33,7 +33,7 @@ void target_close(struct target *);
 /* Gives back what it can of memory that nothing lives in. */
 void target_trim(const struct target *);
 
-/* An object of a kind, or, where that is NULL, of so many bytes. NULL: no memory. */
+/* An object of a kind, or, where that is NULL, of `size` bytes. NULL: no memory. */
 static inline void *target_take(const struct target *target, const struct kind *kind, size_t size)
 {
 	void *object;

@@ -26,8 +26,10 @@ from slabyard.base.table import between, document
 BUILD = ROOT / "build" / "bench" / "c"
 DOCUMENT = ROOT / "docs" / "cost.md"
 POLICIES = ("yard", "slub", "slab", "slqb", "bonwick", "bsd44", "slob", "sunos4", "svr4")
+VARIANTS = ("bonwick:percpu=32", "bonwick:magazine=on")
+SEARCHING = ("slob", "sunos4", "svr4")
 ORDERS = ("in", "reverse", "shuffled")
-OBJECTS = 10_000
+OBJECTS, OBJECTS_SEARCHED = 10_000, 1_000
 KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
 INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc"), "malloc": (MALLOC, "malloc")}
 # What an instruction is for, by "file function" of its source; the first pattern that matches.
@@ -117,19 +119,21 @@ def spent_table() -> str:
 
 
 def policies_table() -> str:
-    """Hot pairs of every policy by each of the three interfaces."""
+    """Hot pairs of every policy and variant by each of the three interfaces."""
     heads = ["policy", "kmem_cache_alloc + kmem_cache_free", "kmalloc + kfree", "malloc + free"]
-    rows = [[policy, *(cell(count(kind, library, policy)) for kind, (library, _) in INTERFACES.items())] for policy in POLICIES]
+    specs = [*POLICIES, *VARIANTS]
+    rows = [[spec, *(cell(count(kind, library, spec)) for kind, (library, _) in INTERFACES.items())] for spec in specs]
     return document(heads, rows)
 
 
 def fills_table() -> str:
-    """Means over all objects of a fill and drain."""
-    rows = [
-        [policy, *(cell(count("kmem", KERNEL, policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS)]
-        for policy in POLICIES[:5]
-    ]
-    return document(["policy", "freed in order", "in reverse", "shuffled"], rows)
+    """Means over all objects of a fill and drain; of fewer where each call searches."""
+    rows = []
+    for policy in POLICIES:
+        objects = OBJECTS_SEARCHED if policy in SEARCHING else OBJECTS
+        counted = (count("kmem", KERNEL, policy, "--fill", str(objects), "--order", order) for order in ORDERS)
+        rows.append([policy, f"{objects:,}", *(cell(one) for one in counted)])
+    return document(["policy", "objects", "freed in order", "in reverse", "shuffled"], rows)
 
 
 def peers_table() -> str:

@@ -214,7 +214,7 @@ void sy__debug_detach(struct sy_heap *heap)
 	if (!debug)
 		return;
 	while ((record = sy__record_next(debug, &walk)))
-		if (record->guarded && record->state != SY__RECORD_GONE) /* whose addresses may be somebody else's by now */
+		if (record->guarded && record->state != SY__RECORD_GONE) /* others may have its addresses by now */
 			sy__guard_release(record);
 	debug->root = NULL;
 	debug->records = 0;

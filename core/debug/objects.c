@@ -15,7 +15,7 @@
 
 #define FRONT SY__DEBUG_FRONT
 #define BACK SY__DEBUG_BACK
-#define LARGE_SHARE 4u /* objects of more than one in so many parts of the quarantine are given back at once */
+#define LARGE_SHARE 4u /* objects of more than 1/LARGE_SHARE of the quarantine are given back at once */
 
 static void note_caller(const struct sy__debug *debug, uint32_t checks, struct sy__debug_caller *caller)
 {
@@ -192,7 +192,7 @@ static bool take_guarded(const struct sy__debug *debug, struct sy__record *recor
 	return true;
 }
 
-/* Memory of the policy below, of a cache or (NULL) so many bytes. Without any, what is quarantined goes back first. */
+/* Memory of the policy below: an object of a cache or, with NULL, `bytes`. Where there is none, what is quarantined goes back first. */
 static char *take_below(struct sy_heap *heap, unsigned slot, struct sy_cache *cache, size_t bytes, unsigned flags, int node)
 {
 	const struct sy_policy *below = heap->debug->below;
@@ -251,7 +251,7 @@ static size_t general_bytes(size_t align, size_t size)
 	return FRONT + align + size + BACK;
 }
 
-/* Where it stands in memory of so many bytes. */
+/* Where the object stands in memory of `room` bytes. */
 static void place(struct sy__record *record, size_t room, size_t align, size_t size)
 {
 	record->room = room;

@@ -69,7 +69,7 @@ static inline struct bsd44_page *page_state(struct sy_page *page)
 	return SY_SLAB_STATE(struct bsd44_page, page);
 }
 
-/* Number of the bucket whose blocks have so many bytes. */
+/* Number of the bucket whose blocks have that size. */
 static inline unsigned bucket_of(uint32_t bytes)
 {
 	return (unsigned)__builtin_ctz(bytes) - SMALLEST_SHIFT;
@@ -97,16 +97,14 @@ static inline bool may_be_block(const struct sy__general_heap *general, const st
 	return sy__holds(&general->heap, block) && sy__likely(!((uintptr_t)block & (SMALLEST - 1)));
 }
 
-/* Whether a free block leads to another one, or nowhere. If the program has overwritten its link, it is not taken, and `add` tells. So the
- * first block of a bucket is always one. */
+/* Whether a free block leads to another one, or nowhere. If the program has overwritten its link, the block is not taken, and the slow
+ * path reports it. So the first block of a bucket is always sound. */
 static inline bool leads_on(const struct sy__general_heap *general, const struct free_block *block)
 {
 	return sy__likely(may_be_block(general, block->next)) || !block->next;
 }
 
-/* Instructions of a thread's own calls, by bench/count_instructions (each with the jump from the library's entry):
- * kmem_cache_alloc 56, kmem_cache_free 43, kmalloc 75, kfree 53. In each, beginning and end of the call take 5 and the lock 9. No
- * function is called. */
+/* Instructions of hot calls (docs/cost.md): kmem_cache_alloc 60, kmem_cache_free 43, kmalloc 81, kfree 53. No function is called. */
 static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
 {
 	struct bucket *bucket = &bsd44_of(general)->buckets[node][bucket_of(want->bytes)];

@@ -52,7 +52,7 @@ static inline bool sy__contracts(struct sy__contraction *contraction, uint64_t s
 	return contraction->flushes != 0;
 }
 
-/* A queue was emptied during a contraction, which ended so many slabs. */
+/* A queue was emptied during a contraction, which ended `ended` slabs. */
 static inline void sy__contraction_flushed(struct sy__contraction *contraction, uint64_t ended)
 {
 	if (ended)

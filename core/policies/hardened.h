@@ -51,7 +51,7 @@
 #define sy__slub_drain sy__hardened_slub_drain
 #define sy__slub_free_to_slab sy__hardened_slub_free_to_slab
 #define sy__slub_geometry sy__hardened_slub_geometry
-#define sy__slub_keep sy__hardened_slub_keep
+#define sy__slub_put_cpu_partial sy__hardened_slub_put_cpu_partial
 #define sy__slub_merge sy__hardened_slub_merge
 #define sy__slub_new_slab sy__hardened_slub_new_slab
 #define sy__slub_scavenge sy__hardened_slub_scavenge

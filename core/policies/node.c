@@ -2,7 +2,7 @@
  * What SLUB and yard have in common, see node.h: the life of slabs, their checks and walks.
  *
  * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache wait in the
- * deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and discards it after
+ * deferred queue first. The caller takes the slab out of the node's figures under the node's lock, and discards it after
  * releasing that lock.
  *
  * Checking. No list holds full slabs, so a check starts from the pages: it visits every slab that the page allocator says is the
@@ -72,7 +72,7 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__node_slab, deferred)->cache == cache;
 }
 
-/* Slabs that wait for a grace period go now: whoever destroys an RCU-typesafe cache has waited for its readers. */
+/* Slabs that wait for a grace period go now: who destroys an RCU-typesafe cache has waited for its readers. */
 void sy__node_cache_fini(struct sy__node_cache *cache)
 {
 	struct sy_heap *heap = cache->cache.heap;

@@ -2,8 +2,8 @@
  * What SLUB and yard have in common: the word of a slab, the list of partial slabs that a memory node has of a cache, and the
  * life and the checks of slabs as far as that goes.
  *
- * Whoever frees into a slab that his slot does not allocate from changes three things at once: the slab's list of free objects, the
- * number of its objects in use, and perhaps where the slab belongs. All of it is in one word of 64 bits, changed by
+ * A free into a slab that the caller's slot does not allocate from changes three things at once: the slab's list of free objects,
+ * the number of its objects in use, and perhaps where the slab belongs. All of it is in one word of 64 bits, changed by
  * compare-and-exchange, where Linux needs one of two machine words:
  *
  *     bit  63      62 … 48    47 … 32   31 … 0
@@ -17,16 +17,16 @@
  *
  * What may be done to it, and by whom:
  *
- *   push       whoever holds objects of the slab: puts them in front, so many fewer are in use. SLUB in the same exchange freezes
- *              a slab that was full.
- *   freeze     whoever holds the node's lock, a slab on its list, perhaps with taking all; yard also whoever holds an object of a
- *              full slab that his slot has filled.
+ *   push       a caller that holds objects of the slab: puts them in front, and lowers the number in use. SLUB in the same exchange
+ *              freezes a slab that was full.
+ *   freeze     under the node's lock, a slab on its list, perhaps with taking all; yard also a full slab that the caller's slot has
+ *              filled, by a caller that holds an object of it.
  *   take all   the slot whose slab it is: the whole list, all objects are in use.
  *   unfreeze   the slot whose slab it is: a full one at once, else under the node's lock; perhaps with a push of what it has.
  *
  * Nobody takes a single object, and that is why the word needs no version number. Between reading the word and exchanging it, a
  * free object may have left and come back; but a push is right whenever the first object is the one that was read, and taking all
- * takes whatever is there. Nor can the slab have become another one: whoever works on it holds an object of it, has it frozen, or
+ * takes whatever is there. Nor can the slab have become another one: who works on it holds an object of it, has it frozen, or
  * finds it on a list under that list's lock.
  *
  * A slab with free objects that is not frozen is on its node's list, and one that becomes empty may leave it. So a push that would
@@ -36,8 +36,7 @@
  * Memory order. Reading is relaxed: what was read is a guess until the exchange confirms it. The exchange releases and acquires.
  * It releases what the pushing thread did to the object, its link and whatever its client wrote, to the slot that takes the list,
  * and through it to the client that gets the object. And with the frozen bit, what stands beside the word passes from the slot
- * that gave up the slab when it was full (it last wrote that: release) to whoever freezes it again (acquire), with no lock that
- * both take.
+ * that gave up the slab when it was full (release) to the one that freezes it again (acquire), with no lock that both take.
  */
 #ifndef SY_NODE_H
 #define SY_NODE_H
@@ -90,13 +89,13 @@ static inline uint64_t sy__word_push(uint64_t word, const void *object, uint32_t
 	return (word >> 32 << 32 | (uint32_t)(uintptr_t)object) - count * SY__WORD_ONE_IN_USE;
 }
 
-/* Whether a push of so many leaves the slab where it is: it is frozen, or partial and will not be empty. */
+/* Whether a push of `count` objects leaves the slab where it is: it is frozen, or partial and will not be empty. */
 static inline bool sy__word_stays(uint64_t word, uint32_t count)
 {
 	return sy__word_frozen(word) || (!sy__word_full(word) && sy__word_in_use(word) > count);
 }
 
-/* A frozen slab of so many objects, all of which its slot has. */
+/* The word of a frozen slab, all of whose objects its slot has. */
 static inline uint64_t sy__word_taken(uint64_t objects)
 {
 	return SY__WORD_FROZEN | objects << SY__WORD_OBJECTS_SHIFT | objects * SY__WORD_ONE_IN_USE | SY__WORD_FIRST;
@@ -169,7 +168,7 @@ struct sy__quarantine {
 struct sy__node_cache {
 	struct sy_cache cache;
 	char *slots;           /* what slot 0 has of the cache; the others' follow, */
-	size_t stride;         /* so many bytes apart; with threads by core/backend/slot_areas.h, the dummy's in front */
+	size_t stride;         /* bytes from one slot's to the next; with threads by core/backend/slot_areas.h, the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its link when it is free */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
@@ -215,7 +214,7 @@ static inline struct sy_page *sy__node_head(const struct sy__node_cache *cache, 
 	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
 }
 
-/* Whether an object of the cache starts so many bytes from the start of a slab of so many. */
+/* Whether an object of the cache starts `distance` bytes from the start of a slab of `bytes`. */
 static inline bool sy__node_is_start(const struct sy__node_cache *cache, size_t distance, size_t bytes)
 {
 	return sy__starts_in_row(cache->divider, distance, bytes) && distance + cache->cache.size <= bytes;
@@ -311,16 +310,15 @@ struct sy_page *sy__node_slab_of(const struct sy__node_cache *, const void *obje
 uint32_t sy__node_length(const struct sy__node_cache *, struct sy_page *, void *list);
 uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, void *list, void **last);
 
-/* Whether an object is among the first so many of a list of objects of one slab, as far as that is sound. */
+/* Whether an object is among the first `count` of a list of objects of one slab, as far as the list is sound. */
 bool sy__node_is_among(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *object);
 
-/* Whether a list of objects of one slab has so many, all where objects of the slab start, and then `end` or NULL; *last is the last one
- * then. If not, the program has freed what it must not, or has written into a free object, and is told so. Of a long list only the first
- * eight are looked at, and *last is NULL: a look at all would wait for the line of each, one after the other, before the first is
- * handed out. */
+/* Whether a list of objects of one slab has `count` of them, all where objects of the slab start, and then `end` or NULL; *last is then
+ * the last one. If not, the program has freed what it must not, or has written into a free object: that is reported. Of a long list only
+ * the first eight are looked at, and *last is NULL: a look at all would wait for the cache line of each in turn. */
 bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *end, void **last);
 
-/* Counts slots' slabs by `slot`, which gets each reachable one; and a slab with so many free objects. */
+/* Counts all slabs, those of slots by `slot`, which gets each reachable slot; and one slab with `free` free objects. */
 void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,
                      void (*slot)(struct sy_cache_counts *, const struct sy__node_cache *, unsigned slot));
 void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t free);

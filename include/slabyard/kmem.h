@@ -10,7 +10,7 @@
  * is on one heap of the whole process, opened by the first call. The environment variable SLABYARD chooses its policy and
  * tunables ("slab:batchcount=32"); unset: the default policy. libslabyard has the functions.
  *
- * Thread safety: any thread may call any function at any time, but nobody may destroy a cache while somebody uses it. Not from
+ * Thread safety: any thread may call any function at any time, but a cache must not be destroyed while it is used. Not from
  * signal handlers, nor from constructors.
  *
  * Errors. An allocation without memory is NULL. With __GFP_NOFAIL and flags that may wait it is tried again for a second; then the
@@ -226,8 +226,8 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 /* ZERO_SIZE_PTR of size 0. */
 void *kmalloc(size_t size, gfp_t);
 
-/* Frees what kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The other policies
- * can't tell a cache's object from one of kmalloc, as Linux's SLOB couldn't: there only kmem_cache_free frees it. */
+/* Frees what kmalloc returned, NULL or ZERO_SIZE_PTR. Frees a cache's object too, but not under slob, bsd44, svr4 and sunos4: they
+ * can't tell it from one of kmalloc, as Linux's SLOB couldn't. There only kmem_cache_free frees it. */
 void kfree(const void *object);
 
 /* As kfree, and clears the object before. */

@@ -570,7 +570,7 @@ void sy_mfree(struct sy_heap *, void *object);
  *   request (more than the largest block, or than sizing.most); in constructors and destructors; and on heaps whose calls have
  *   slots, which one thread may drive alone.
  *
- * Whoever waits must hold nothing that the other threads need in order to free. What a policy keeps for the thread that freed it
+ * A thread that waits must hold nothing that the others need in order to free. What a policy keeps for the thread that freed it
  * serves others only when its slab is empty, or when that thread ends.
  */
 

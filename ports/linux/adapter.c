@@ -146,7 +146,7 @@ static inline unsigned flags_of(gfp_t gfp)
 	return gfp & __GFP_THISNODE ? SY_THISNODE : 0;
 }
 
-/* The flags that choose kmalloc's class, and SY_ZERO. All of the object is zeroed: whoever enlarges it later relies on that. */
+/* The flags that choose kmalloc's class, and SY_ZERO. All of the object is zeroed: who enlarges it later relies on that. */
 static inline unsigned kmalloc_flags_of(gfp_t gfp)
 {
 	unsigned flags = flags_of(gfp);

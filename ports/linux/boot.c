@@ -12,7 +12,7 @@
  * reclaiming CPU does so at once, the others by work items. The shrinker always offers a few pages: only a look would tell how
  * much empty slabs hold.
  *
- * When a CPU has gone offline, another one drains its slots before anybody else can use them.
+ * When a CPU has gone offline, another one drains its slots before any other can use them.
  */
 #include "port.h"
 
@@ -235,7 +235,7 @@ static uint64_t give_at_once(struct sy_heap *heap, sy__giver giver)
 	return pages;
 }
 
-/* Has the cache with this number give pages back. False: there are not so many caches. */
+/* Has the cache with this number give pages back. False: there is no such cache. */
 static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint64_t *pages)
 {
 	struct sy_list *at;

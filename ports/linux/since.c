@@ -90,7 +90,7 @@ kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned
 	kmem_buckets *buckets;
 
 	if (!IS_ENABLED(CONFIG_SLAB_BUCKETS))
-		return ZERO_SIZE_PTR; /* whoever allocates from that allocates in general */
+		return ZERO_SIZE_PTR; /* an allocation from that is one of general kmalloc */
 	buckets = kzalloc(sizeof(*buckets), GFP_KERNEL);
 	for (unsigned order = SMALLEST; buckets && order <= KMALLOC_SHIFT_HIGH; order++) {
 		(*buckets)[order] = create_bucket(name, 1u << order, flags, useroffset, usersize, ctor);

@@ -1,5 +1,5 @@
 /*
- * What a trim gives back where survivors are scattered: of slub also the pages inside slabs in which nothing is used. What
+ * What a trim gives back where survivors are scattered: of yard also the pages inside slabs in which nothing is used. What
  * lives stays as it is, the heap's figures stay exact, every object that is free can still be had, once, and slabs that were
  * trimmed end as others do.
  */

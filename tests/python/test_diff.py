@@ -350,6 +350,20 @@ def test_slabinfo(tmp_path: Path) -> None:
     assert "damaged or cut off" in complaint(slabyard("info", tmp_path / "cut.gz"), 2)
 
 
+@pytest.mark.parametrize("keep, why", [(-40, "its last line is cut off"), (None, "kmem_cache, the last line of a slabinfo, is missing")])
+def test_a_slabinfo_that_was_cut_off(tmp_path: Path, keep: int | None, why: str) -> None:
+    """In the middle of a line, and behind one."""
+    text = (SLUB / "slabinfo.before").read_text()
+    rows = text.splitlines(keepends=True)
+    assert rows[-1].startswith("kmem_cache ")
+    cut = written(tmp_path / "cut", text[:keep] if keep else "".join(rows[:-5]))
+    done = slabyard("diff", SLUB / "slabinfo.before", cut, "--fail-if", "memory>1%")
+    assert done.returncode == 3 and done.stderr == f"slabyard: {cut} is incomplete: {why}\n"
+    if keep:
+        assert slabyard("info", cut).returncode == 3
+    assert slabyard("diff", SLUB / "slabinfo.before", written(tmp_path / "whole", text.rstrip("\n"))).returncode == 0
+
+
 def test_slabinfo_of_a_kernel_with_large_pages(tmp_path: Path) -> None:
     line = "kmalloc-64  1000 2048 64 1024 1 : tunables 0 0 0 : slabdata 2 2 0"
     (dump,) = dumps.read(written(tmp_path / "s", f"slabinfo - version: 2.1\n{line}\n"))

@@ -26,7 +26,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from slabyard.command import parsers
+from slabyard.replay import allocators
 from slabyard.replay.workload import Options, Workload
 
 from test_documents import DOCUMENTS, ROOT, spans
@@ -86,6 +88,20 @@ def test_the_changelog_is_a_list_of_what_can_be_done() -> None:
     assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= CHANGES
 
 
+PARTS = ("How it works", "Where free objects are", "Memory", "Tunables", "NUMA", "Good at")
+
+
+@pytest.mark.parametrize("policy", [policy["name"] for policy in allocators.policies()])
+def test_every_allocator_has_a_page_with_the_same_parts(policy: str) -> None:
+    page = (ROOT / f"docs/allocators/{policy}.md").read_text()
+    parts = [part for found in re.findall(r"^\*\*([A-Z][^*]*)\*\*", page, re.MULTILINE) for part in PARTS if found.startswith(part)]
+    assert parts == list(PARTS)
+    told = (ROOT / "docs/measures.md").read_text().split("## Memory nodes")[1].split("\n## ")[0]
+    assert f"`{policy}`" in told, "docs/measures.md does not say how it serves nodes"
+    assert f"| `{policy}` |" in (ROOT / "docs/allocators/README.md").read_text(), "it is not in the table of what they hold"
+    assert (ROOT / "docs/conformance.md").read_text().count(f"| {policy} |") == 4, "its long run of the conformance suite is not recorded"
+
+
 # ---- Limits ------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +136,7 @@ def test_figures_of_cost_are_within_their_limits() -> None:
         assert pairs[policy][place] <= limit, name
     policy, limit = limits["cost_bsd44"]
     assert pairs[policy][0] <= limit
-    fills = {row[0]: [last(cell) for cell in row[1:]] for row in table(text, "fills")}
+    fills = {row[0]: [last(cell) for cell in row[2:]] for row in table(text, "fills")}
     policy, limit = limits["cost_fill_*"]
     assert max(fills[policy]) <= limit
     policy, limit = limits["cost_bonwick"]
@@ -140,6 +156,30 @@ def test_what_pairs_are_spent_on_adds_up() -> None:
         policy, name = what.split(": ")
         assert int(pairs[policy, name].split()[-1]) == int(sum_), what
         assert abs(sum(int(part) for part in parts if part) - int(sum_)) <= len(parts) // 2, what  # each is rounded
+
+
+def test_what_a_pair_under_yard_is_spent_on_adds_up() -> None:
+    text = (ROOT / "docs/cost.md").read_text()
+    rows = text.split("What a pair spends under `yard`:")[1].split("\n\n")[1].splitlines()[2:]
+    cells = [[int(cell.strip() or 0) for cell in row.strip("|").split("|")[1:]] for row in rows]
+    pair = next(row[1] for row in table(text, "policies") if row[0] == "yard")
+    assert [sum(column) for column in zip(*cells, strict=True)] == [int(part) for part in pair.split()[:3:2]]
+
+
+# The policy or variant whose hot calls a file counts in a comment.
+COUNTED = {
+    "yard": "yard/this_slot.c", "slub": "slub/slub.c", "slab": "slab/slab.c", "slqb": "slqb/slqb.c", "bonwick": "bonwick/bonwick.c",
+    "bonwick:percpu=32": "bonwick/percpu.c", "bonwick:magazine=on": "bonwick/magazine.c", "bsd44": "bsd44.c", "slob": "slob/slob.c",
+    "sunos4": "sunos4/sunos4.c", "svr4": "svr4/svr4.c",
+}  # fmt: skip
+
+
+def test_every_policy_tells_the_instructions_of_its_hot_calls() -> None:
+    for spec, kmem, kmalloc, _ in table((ROOT / "docs/cost.md").read_text(), "policies"):
+        words = " ".join((ROOT / "core/policies" / COUNTED[spec]).read_text().replace("\n *", " ").split())
+        counts = [int(part) for cell in (kmem, kmalloc) for part in cell.split()[:3:2]]
+        told = "Instructions of hot calls (docs/cost.md): kmem_cache_alloc {}, kmem_cache_free {}, kmalloc {}, kfree {}".format(*counts)
+        assert told in words, f"{COUNTED[spec]} does not say: {told}"
 
 
 # ---- The README's table ------------------------------------------------------------------------------------------
@@ -219,6 +259,19 @@ def off_the_recorded_kernel() -> str:
     return str(math.ceil(100 * worst))
 
 
+def older_objects() -> str:
+    """The least and the most that a replay of a bundled trace has of them."""
+    found = []
+    for trace in (ROOT / "traces").glob("*.parquet"):
+        with Workload(trace, Options()) as workload:
+            found.append(workload.exact("slub")["older_objects"])
+    return f"{min(found):,} to {max(found):,}"
+
+
+def events_of(trace: str) -> str:
+    return f"{parquet.read_metadata(ROOT / 'traces' / trace).num_rows:,}"
+
+
 # Document, pattern with one group, and what a run says, or a table that a run has written.
 COUNTS = [
     ("README.md", r"6.1 boots come within ([\d.]+)% of the real", lambda: most("totals")),
@@ -227,6 +280,8 @@ COUNTS = [
     ("docs/fidelity.md", r"at most ([\d.]+)% at any moment", lambda: most("deviations")),
     ("docs/fidelity.md", r"all (\d+) of SLAB", lambda: equal_caches("slab")),
     ("docs/fidelity.md", r"all (\d+) of SLUB", lambda: equal_caches("slub")),
+    ("docs/measures.md", r"bundled traces have ([\d,]+ to [\d,]+) objects older", older_objects),
+    ("docs/measures.md", r"on `find` \(([\d,]+) events\)", lambda: events_of("find.parquet")),
     ("docs/allocators/bonwick.md", r"Its (\d+) size classes", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"Here: (\d+), from 8 bytes to", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"from 8 bytes to ([\d,]+)", lambda: f"{max(classes('bonwick', 'kmem_alloc_')):,}"),

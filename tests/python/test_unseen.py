@@ -8,7 +8,7 @@ import handmade
 import pytest
 
 from slabyard.trace.file import NO_OBJECT, Trace
-from slabyard.trace.info import largest_unseen, slab_sums
+from slabyard.trace.info import is_off, largest_unseen, slab_sums
 from slabyard.trace.unseen import unseen_slabs
 
 BASE = 0xFFFF888000000000
@@ -71,3 +71,8 @@ def test_not_known(tmp_path: Path, missing: str) -> None:
         if missing == "base":
             trace.metadata.direct_map.base = None
         assert unseen_slabs(trace) is None
+
+
+@pytest.mark.parametrize("start, end, recorded, off", [(1_085_908, 1_086_312, 1_086_040, True), (36_352, 36_612, 36_628, False)])
+def test_what_is_off_is_seen_in_a_large_heap_that_grew_by_little(start: int, end: int, recorded: int, off: bool) -> None:
+    assert is_off(start, end, recorded) is off

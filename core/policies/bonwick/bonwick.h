@@ -96,7 +96,7 @@ struct sy__bonwick_magazines {
 struct sy__bonwick_depot {
 	sy__lock_t lock;
 	uint8_t kind;        /* of new magazines; written under the lock and read without, as any kind will do */
-	uint8_t failures;    /* so many times in a row there was no memory for a new one; as skip, a figure that any thread may set */
+	uint8_t failures;    /* times in a row that there was no memory for a new one; like skip, any thread may set it */
 	uint16_t skip;       /* frees that do not try again */
 	uint32_t contention; /* how often slots found the lock taken since the working set began */
 	uint32_t since;      /* when that was; sy__bonwick_time() */
@@ -136,7 +136,7 @@ struct sy__bonwick_cache {
 	uint32_t percpu;    /* objects in each of a slot's two lists at most */
 	uint32_t page_flags;/* enum sy_flags for its pages */
 	void *slots;        /* the layer's state of slot 0; NULL: it has none. Other slots' follow */
-	size_t stride;      /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
+	size_t stride;      /* bytes from one slot's to the next; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
 
 	_Alignas(SY_CACHE_LINE) struct sy__bonwick_depot depot; /* of magazines, where there are such */
 

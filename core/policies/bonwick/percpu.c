@@ -12,10 +12,9 @@
  *
  * The slot that threads without a slot share has no lists, as several threads may free on it at once.
  *
- * Fast path: pop and push; entries.h makes the calls of them. Instructions of a thread's own calls, by
- * bench/count_instructions (each with the jump from the library's entry): kmem_cache_alloc 20, kmem_cache_free 16,
- * kmalloc 43, kfree 35; no lock, and no function called except that kmalloc and kfree jump to the cache's own entry. Counted as
- * slow: allocations that refilled the slot or grew the cache, and frees that gave a list back.
+ * Fast path: pop and push; entries.h makes the calls of them. There is no lock, and kmalloc and kfree jump to the cache's own entry.
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 20, kmem_cache_free 16, kmalloc 43, kfree 54. Counted as slow:
+ * allocations that refilled the slot or grew the cache, and frees that gave a list back.
  *
  * Lists are drained when memory is short, when a cache shrinks, and when a slot ends.
  */

@@ -201,7 +201,7 @@ static bool is_partial(const struct sy__slab_cache *cache, const struct sy__slab
 	return !is_full(cache, slab) && !is_free(cache, slab);
 }
 
-/* Whether a list holds so many slabs of this cache, node and kind, and nothing else. */
+/* Whether a list holds `count` slabs of this cache, node and kind, and nothing else. */
 static bool holds(struct sy__slab_cache *cache, unsigned node, const struct sy_list *list, uint64_t count,
                   bool (*kind)(const struct sy__slab_cache *, const struct sy__slab_slab *))
 {

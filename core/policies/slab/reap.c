@@ -6,10 +6,10 @@
  * each slot, and in each cache
  *
  *   sends the alien objects home that the slot's node has for one other node, for the next node each time;
- *   gives 1/5 of the slot's limit from its array to the slabs (or half of the array, if that is less), unless somebody
- *   allocated from the array since the last visit;
+ *   gives 1/5 of the slot's limit from its array to the slabs (or half of the array, if that is less), unless the array
+ *   has served an allocation since the last visit;
  *   every 4 seconds, once for all slots of a node, does the same to the shared array, and then ends free slabs: enough to
- *   end all that free_limit allows in five visits, but none if somebody looked for free slabs since the last visit.
+ *   end all that free_limit allows in five visits, but none if an allocation looked for free slabs since the last visit.
  *
  * Visits come by the clock (core/visits.c), to one slot after the other. The times at which they look at a node are
  * spread over caches: in Linux by the caches' addresses, here by the order of creation, so that nothing depends on
@@ -25,7 +25,7 @@
 #define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
 #define NODE_PERIOD (4 * SY__SECOND) /* the same of a node */
 #define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of NODE_PERIOD */
-#define REAPING_SHARE 5u /* so many visits empty an unused array, or end all free slabs */
+#define REAPING_SHARE 5u /* visits that empty an unused array, or end all free slabs */
 
 /* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
 
@@ -148,7 +148,7 @@ static void end_arrays(struct sy_heap *heap, unsigned slot)
 	}
 }
 
-/* Empties a slot's arrays. The arrays themselves stay until somebody shrinks the cache. Those of the slots from SY_WARM_SLOTS on go
+/* Empties a slot's arrays. The arrays themselves stay until the cache is shrunk. Those of the slots from SY_WARM_SLOTS on go
  * too, as these may have no thread for long, and hundreds of arrays take more memory than objects do. */
 void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 {

@@ -36,7 +36,7 @@
  * The reaper (reap.c) empties arrays that are not used. It runs by the clock, from sy_heap_tick.
  *
  * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures
- * and shared array and all of its slabs. A slot's array belongs to whoever is in its local section. No lock is held
+ * and shared array and all of its slabs. A slot's array belongs to the caller in its local section. No lock is held
  * and no local section open while pages or a freelist's memory are taken or given back (but sy_heap.lock may be).
  *
  * Invariants, verified by check.c: a slab is on the list that its number of free objects says; free_objects is
@@ -55,10 +55,8 @@ typedef struct sy__slab_array entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 21, kmem_cache_free 16, kmalloc 31, kfree 31; no function is called. 15 of kfree's lead from the object to its
- * cache, by the page descriptor. Filling and draining 10,000 objects takes 100 to 150 for each, half of them for the slabs'
- * freelists: 60 objects move under one lock.
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 21, kmem_cache_free 19, kmalloc 31, kfree 34. No function is called. Beyond
+ * the array, 60 objects move under one lock.
  */
 static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array *own, void **object)
 {

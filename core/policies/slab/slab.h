@@ -103,7 +103,7 @@ enum sy__slab_place {
 struct sy__slab_cache {
 	struct sy_cache cache;
 	struct sy__slab_array **arrays; /* slot 0's array; NULL: it has none yet. Other slots' follow */
-	size_t stride; /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's NULL in front */
+	size_t stride; /* bytes from one slot's to the next; in heaps of threads by core/backend/slot_areas.h, with the dummy's NULL in front */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */

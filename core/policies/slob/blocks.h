@@ -70,7 +70,7 @@ static inline void sy__slob_write(sy__slob_unit_t *base, uint32_t block, uint32_
 	}
 }
 
-/* Whether a free block may have so many units and that one behind it. */
+/* Whether a free block may have `units`, and `next` behind it. */
 static inline bool sy__slob_is_block(uint32_t block, uint32_t units, uint32_t next)
 {
 	return block + units <= next && next <= SY__SLOB_PAGE_UNITS;
@@ -185,7 +185,7 @@ struct sy__slob_joined {
 };
 
 /* Gives `units` at `block` back to a page that has free blocks; returns its first free block from now on. Or SY__SLOB_NO_BLOCK, and
- * nothing was done: the block is free already, which joined->before names then, or that one's first units were overwritten. */
+ * nothing was done: the block is free already, which joined->before names then, or the first units of that block were overwritten. */
 static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units,
                                     struct sy__slob_joined *joined)
 {
@@ -225,7 +225,7 @@ static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint3
 	return first;
 }
 
-/* NULL, or which invariant does not hold for a page that states so many free units. */
+/* NULL, or which invariant does not hold for a page that counts `free_units`. */
 static inline const char *sy__slob_check_blocks(const sy__slob_unit_t *base, uint32_t first, uint32_t free_units)
 {
 	uint32_t sum = 0, block = first, edge = 0, units, next;

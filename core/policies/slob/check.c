@@ -43,7 +43,7 @@ static uint32_t room_for_power(uint32_t block, uint32_t units)
 	return most;
 }
 
-/* Likewise of those that kmalloc aligns as the heap wants, so many units. */
+/* Likewise of requests that kmalloc aligns as the heap wants: `units`. */
 static uint32_t room_for_kmalloc(uint32_t align, uint32_t block, uint32_t units)
 {
 	struct sy__slob_want want = { .align = align, .offset = SY__SLOB_WORD_UNITS };

@@ -57,7 +57,7 @@ static inline uint32_t sy__slob_known_at(uint32_t key)
 	return (key / SY__SLOB_WORD_UNITS + (key >> 16)) % SY__SLOB_KNOWN;
 }
 
-/* One of the segment's pages gets a block of so many units; 0: none. */
+/* One of the segment's pages gets a block of `units`; 0: none. */
 static inline void sy__slob_segment_gets(struct sy__slob_segment *segment, uint32_t units)
 {
 	if (!units)

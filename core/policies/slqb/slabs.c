@@ -42,8 +42,7 @@ static void lose_rest(const struct sy__slqb_cache *cache, struct sy__slqb_list *
 	list->partial_slabs--;
 }
 
-/* The list of free objects in a slab, of which so many must follow; NULL: the program has damaged it, and nothing of the slab is free any
- * more. */
+/* A slab's list of `count` free objects. NULL: the program has damaged it, and nothing of the slab is free any more. */
 static void *sound(const struct sy__slqb_cache *cache, struct sy__slqb_slab *slab, uint32_t count)
 {
 	const char *start = (const char *)sy__page_address(cache->cache.heap, sy__slqb_page(slab)) + slab->start;

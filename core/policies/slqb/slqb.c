@@ -42,7 +42,7 @@
  * the end.
  *
  * Locks (level 2 of types.h), in this order: a node's lock, which protects its list and the slabs that it owns; a
- * list's remote_lock, for its remote_free. A slot's structure and the slabs that its list owns belong to whoever is
+ * list's remote_lock, for its remote_free. A slot's structure and the slabs that its list owns belong to the caller
  * in its local section. No lock is held while pages are taken or given back (but sy_heap.lock may be), and no local
  * section open.
  *
@@ -63,10 +63,9 @@ typedef struct sy__slqb_list entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42; no function is called. A free reads the node in the page
- * descriptor and counts down to the next slow call (push_this_slot). Filling and draining 10,000 objects takes 90 to 130 for each.
- * That the freelist leads into the heap's memory, which two of them look after, is seen before an object is handed out.
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42. No function is called. A free
+ * reads the node in the page descriptor and counts down to the next slow call (push_this_slot). Before an object is handed out, pop
+ * looks whether the freelist leads into the heap's memory.
  */
 static inline void *pop_first(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
@@ -122,7 +121,7 @@ static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* Each so many-th fast free becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
+/* One fast free in SLOW_EACH becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
  * trimming, and giving memory back. */
 #define SLOW_EACH 256
 

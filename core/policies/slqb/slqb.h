@@ -69,7 +69,7 @@ struct sy__slqb_node {
 struct sy__slqb_cache {
 	struct sy_cache cache;
 	struct sy__slqb_slot *slots; /* slot 0's; other slots' follow */
-	size_t stride; /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
+	size_t stride; /* bytes from one slot's to the next; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */

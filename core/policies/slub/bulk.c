@@ -8,7 +8,7 @@
  * has as many as it keeps.
  *
  * A slab's list is taken whole, and what is not wanted put back, by the same exchanges of its word as elsewhere. In between it is
- * full, nobody's and on no list as far as its word tells, so whoever frees into it waits for the node's lock.
+ * full, nobody's and on no list as far as its word tells, so a free into it waits for the node's lock.
  */
 #include "slub.h"
 

@@ -25,8 +25,7 @@
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
-/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order:
- * none. */
+/* First order from the least on that holds `objects` and wastes at most 1/fraction; more than most_order: none. */
 static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects,
                               uint32_t fraction)
 {
@@ -62,7 +61,7 @@ static unsigned roomy_order(unsigned least, unsigned most, size_t size, uint32_t
 	return sy__order_of(size);
 }
 
-/* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
+/* Order of slabs that should hold `objects` of this final size; more than SY_MAX_ORDER: impossible. */
 static unsigned slab_order(const int64_t *tunables, struct sy__slub_rules rules, uint32_t objects, size_t size)
 {
 	int64_t max = tunables[SLUB_MAX_ORDER];

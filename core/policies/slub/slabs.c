@@ -88,7 +88,7 @@ struct released {
 };
 
 /* Unfreezes the slab, and puts the slot's objects in front of its own free ones. With the node's lock held, so that the caller can put
- * the slab on the list before anybody looks there. */
+ * the slab on the list before another slot looks there. */
 static struct released release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
@@ -164,7 +164,7 @@ static struct sy_page *take_slot_partial(struct sy__slub_slot *own)
 }
 
 /* Puts a frozen slab on the slot's partial list; a list at its limit is moved to the nodes first. */
-void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+void sy__slub_put_cpu_partial(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	struct sy_page *overflow = NULL;

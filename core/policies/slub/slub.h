@@ -191,7 +191,7 @@ void sy__slub_sheaves_mark(struct sy__walk *, const struct sy__slub_cache *);
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node, void **first);
 uint64_t sy__slub_deactivate(struct sy__slub_cache *, unsigned slot, struct sy__slub_slot *);
-void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
+void sy__slub_put_cpu_partial(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slub_shrink(struct sy_cache *);
 uint64_t sy__slub_scavenge(struct sy_cache *); /* hardened */

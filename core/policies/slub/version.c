@@ -110,7 +110,7 @@ const char *sy__slub_refuses(const struct sy_heap_config *config)
 	return "slub: linux=6.18 and 7.0 have sheaves, which only replays have: choose 6.1 or 6.12";
 }
 
-/* As many as the class of kmalloc holds that a sheaf of so many is in. */
+/* The capacity that fills up the kmalloc class which a sheaf of `capacity` takes. */
 static uint32_t filled_up(uint32_t capacity)
 {
 	size_t header = sizeof(struct sy__slub_sheaf), class = sy__kmalloc_linux_size(header + capacity * sizeof(void *));

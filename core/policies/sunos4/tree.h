@@ -219,7 +219,7 @@ static inline void sy__tree_neighbours(const struct sy__tree *tree, uint64_t num
 	}
 }
 
-/* The link to the block of at least so many units with the lowest address above `after`; NULL: none. */
+/* The link to the block of at least `units` with the lowest address above `after`; NULL: none. */
 static inline uint64_t *sy__tree_leftmost(struct sy__tree *tree, uint32_t units, uint64_t after)
 {
 	uint64_t *link = &tree->root, *found = NULL, at;

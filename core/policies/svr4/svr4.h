@@ -30,7 +30,7 @@ static inline uint64_t sy__svr4_slack(const struct sy__svr4_class *class)
 	return class->blocks - 2 * class->locally - class->globally;
 }
 
-/* The class of blocks of so many bytes, a power of two. */
+/* The class of blocks of that size, a power of two. */
 static inline struct sy__svr4_class *sy__svr4_class_of(struct sy__svr4_heap *svr4, unsigned node, uint32_t bytes)
 {
 	return &svr4->classes[node][(unsigned)__builtin_ctz(bytes) - SY__UNIT_SHIFT];

@@ -33,7 +33,7 @@ static struct pool pool_of(struct sy_page *page)
 	return (struct pool){ starts, starts + ((size_t)SY__STARTS_WORDS << sy__page_order(page)), SY__PAGE_UNITS << sy__page_order(page) };
 }
 
-/* The pool in which a block of so many units starts at that address; NULL: none does. */
+/* The pool in which a block of `units` starts at that address; NULL: none does. */
 static struct sy_page *find_block(const struct sy_heap *heap, const void *block, uint32_t units, uint32_t *unit)
 {
 	struct sy_page *page = sy__pages_find(heap, block);

@@ -6,8 +6,7 @@
  * is freed. Of any other object one look at the page map (core/backend/page_map.h) finds the slab, which says whose it is. What needs
  * the node or the page allocator, one call in hundreds, is a slow call.
  *
- * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's entry:
- * kmem_cache_alloc 16, kmem_cache_free 13, kmalloc 23, kfree 16. docs/cost.md tells what they are for.
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 16, kmem_cache_free 13, kmalloc 23, kfree 16.
  *
  * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
  * it takes no fast path, and nothing is ever written to it.

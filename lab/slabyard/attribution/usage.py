@@ -142,7 +142,7 @@ def _moment(trace: Trace, word: str) -> tuple[int, int]:
         return _row_after(trace, time), time
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", word):
         known = f"the marks of this trace are {', '.join(marks)}" if marks else "this trace has no marks"
-        raise UserError(f"{word!r} is no moment: give seconds since the first event, or peak, or a mark; {known}")
+        raise UserError(f"{word!r} is not a time: give seconds since the first event, or peak, or a mark; {known}")
     time = round(float(word) * 1e9)
     return _row_after(trace, time), time
 

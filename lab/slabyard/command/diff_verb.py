@@ -116,4 +116,4 @@ def describe_dump(path: Path, found: Sequence[Dump], options: argparse.Namespace
     about = dump_info.describe(path, found)
     most = None if options.caches or options.format == "csv" else dump_info.SHOWN
     sys.stdout.write(results(about, options.format, lambda one: dump_info.tables(one, most), lambda one: dump_info.tables(one, None)[0]))
-    return DONE
+    return completeness({str(path): found[-1].incomplete})

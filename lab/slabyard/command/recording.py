@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..capture.record import Plan, Recording
 
 TERMINAL_CLEAR = "\r\x1b[K"
-MOST_OFF = 0.005  # of the kernel's own count of slab memory
 
 
 def record_command(options: argparse.Namespace) -> int:
@@ -88,11 +87,11 @@ def sufficing(lost: int, kept: int, recording: Recording) -> str:
 def _check_sums(output: Path) -> None:
     """Says so where the trace's pages and the kernel's own count of them differ by more than the recorder should make."""
     from ..trace.file import Trace
-    from ..trace.info import largest_unseen, slab_sums
+    from ..trace.info import is_off, largest_unseen, slab_sums
 
     with Trace(output) as trace:
         sums = slab_sums(trace)
-    if sums and abs(sums["recorded_end_kib"] - sums["end_kib"]) > MOST_OFF * sums["end_kib"]:
+    if sums and is_off(sums["start_kib"], sums["end_kib"], sums["recorded_end_kib"]):
         told = f"{sums['end_kib']:,} KiB of slabs at the end by meminfo, {sums['recorded_end_kib']:,} by the trace"
         unseen = largest_unseen(sums["unseen_kib"])
         note(f"{told}; {unseen or 'pages came or went without an event'}: of perf, or of a process whose events the kernel keeps back")

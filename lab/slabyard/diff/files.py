@@ -17,6 +17,7 @@ from .conditions import Condition
 from .ledgers import Ledger
 from .model import Difference, Row
 
+LAST_LINE = "kmem_cache"
 KINDS = "result records (JSON), a trace, or a dump of slabinfo, slabtop or allocinfo"
 
 
@@ -83,5 +84,13 @@ def _of_ledgers(old: Ledger, new: Ledger, names: tuple[str, str]) -> Difference:
         found.notes.append("Grew: allocated in the trace less what of it was freed, in bytes asked for.")
     if (old.grew and old.memory is None) or new.memory is None:
         found.notes.append("Without page events in both, what the kernels' slabs held is unknown.")
-    found.incomplete = {str(one.path): one.incomplete for one in (old, new)}
+    found.incomplete = {str(one.path): one.incomplete or _cut(one, other) for one, other in ((old, new), (new, old))}
     return found
+
+
+def _cut(one: Ledger, other: Ledger) -> str | None:
+    """Why one of two slabinfos ends too early: the kernel's first cache, the last line of each, is in the other alone."""
+    if one.kind != "slabinfo" or other.kind != "slabinfo":
+        return None
+    mine, others = ({holder.name for holder in each.sections["cache"]} for each in (one, other))
+    return f"{LAST_LINE}, the last line of a slabinfo, is missing" if LAST_LINE in others - mine else None

@@ -59,7 +59,7 @@ def of_dumps(path: Path, found: list[Dump]) -> Ledger:
     if last.listed_of:
         notes.append(f"{printable(path.name)} lists {len(last.holders)} of {last.listed_of} caches.")
     title = f"{printable(path.name)} ({dumps.TITLES[last.kind]})"
-    return Ledger(path, last.kind, {last.what: last.holders}, last.bytes, title, notes=notes)
+    return Ledger(path, last.kind, {last.what: last.holders}, last.bytes, title, incomplete=last.incomplete, notes=notes)
 
 
 def of_trace(path: Path) -> Ledger:

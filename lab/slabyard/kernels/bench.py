@@ -29,7 +29,7 @@ PARAMETERS = ("slabyard.bench=1", "slab_nomerge")  # without merging, the measur
 INTERFACES = {"cache": "kmem_cache_alloc and kmem_cache_free", "kmalloc": "kmalloc and kfree"}
 PATTERNS = {
     "pair": "one object, freed at once", "order": "512 objects, freed in their order", "reverse": "512 objects, freed in reverse",
-    "shuffled": "512 objects, freed in a drawn order",
+    "shuffled": "512 objects, freed in random order",
 }  # fmt: skip
 LEGEND = ("cycles of the time stamp counter for one allocation and its free: the median", "over the boots of a boot's median.")
 _LINE = re.compile(r"slabyard\.bench: (\w+) (\w+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)

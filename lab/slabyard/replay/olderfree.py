@@ -20,9 +20,10 @@ import pyarrow as pa
 from ..trace import file as trace
 from ..trace import gfp
 from ..trace.file import Metadata, codes
+from . import scratch_form as form
 
-PAGE_SHIFT = 12
-MAX_ORDER = 10
+PAGE_SHIFT = form.SY_PAGE_SHIFT
+MAX_ORDER = form.SY_MAX_ORDER
 _KINDS = {name: number for number, name in enumerate(trace.KINDS)}
 
 

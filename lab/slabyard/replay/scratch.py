@@ -39,9 +39,9 @@ from .graces import GRACE_NS, Graces
 NONE = form.NO_HANDLE
 VACATED = form.VACATED
 NO_CACHE = form.NO_CACHE
-PAGE_SHIFT = 12
+PAGE_SHIFT = form.SY_PAGE_SHIFT
 ALIGN = form.SCRATCH_ALIGN
-MAX_ORDER = 10
+MAX_ORDER = form.SY_MAX_ORDER
 LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
 
 KMALLOC = form.EVENT_KMALLOC
@@ -61,14 +61,16 @@ _KINDS = np.array([KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FRE
 EVENT, CACHE, ZONE, FREE_BLOCKS, OLDER, RUN, SECTION = (
     form.RECORDS[name] for name in ("event", "cache", "zone", "free_blocks", "older", "run", "section")
 )
-_HEADER_BYTES = 320  # header and table of at most nine sections, aligned
+_MOST_SECTIONS = 9
+_HEADER_BYTES = -(-(form.RECORDS["header"].itemsize + _MOST_SECTIONS * SECTION.itemsize) // ALIGN) * ALIGN
 
-LINK_INSIDE = 1 << 8
+LINK_INSIDE = form.SY_CACHE_LINK_INSIDE
 WORD = 8  # bytes
-NO_SHEAVES = 65535  # of a cache that never has any
+NO_SHEAVES = form.SY_NO_SHEAVES  # of a cache that never has any
 # Objects of a sheaf of the caches that ask for sheaves (Linux 6.18), and of those that Linux boots with, which never have any.
 SHEAVES = {"vm_area_struct": 32, "maple_node": 32, "kmem_cache": NO_SHEAVES, "kmem_cache_node": NO_SHEAVES}
-CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16, "no_merge": 64}
+_FLAG_NAMES = ("hwcache_align", "typesafe_by_rcu", "reclaimable", "account", "dma", "no_merge")
+CACHE_FLAGS = {name: getattr(form, f"SY_CACHE_{name.upper()}") for name in _FLAG_NAMES}
 
 
 @dataclass

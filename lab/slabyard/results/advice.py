@@ -1,8 +1,9 @@
 """What to do: settings of the kernel that a trace was recorded on, each with what a replay says that it brings.
 
 A kernel's allocator is chosen when it is built, but SLUB has settings for the command line and in /sys/kernel/slab. Each that can lower
-memory is tried by a replay of SLUB with the tunable that stands for it; what grows less by 1% or more is told, with the words to give. A
-full shrink at the end is told where it brings something. Last, whether the allocator that grows least is there to be chosen at all.
+memory is tried by a replay of SLUB with the tunable that stands for it. What grows less by 1% or more, and lowers the peak by as much, is
+told with the words to give; a setting whose slabs are roomier at the start grows less, but may hold more. A full shrink at the end is told
+where it brings something. Last, whether the allocator that grows least is there to be chosen at all.
 
 Names and versions: `slub_max_order` is `slab_max_order` since Linux 6.9; SLOB left in 6.4, SLAB in 6.8; SLUB_TINY came in 6.2.
 """
@@ -56,9 +57,9 @@ def _settings(workload: Section, real: Series, base: Series) -> list[str]:
     for row in rows(real.exact.get("settings")):
         less = (rise or 0) - (number(row.get("grew_pages_peak")) or 0)
         lower = (figure(base, "held_pages_peak") or 0) - (number(row.get("held_pages_peak")) or 0)
-        if rise and less >= LEAST_PAGES and less >= TIE * rise:
+        if rise and min(less, lower) >= max(LEAST_PAGES, TIE * rise):
             percent = f"{100 * less / rise:.0f}%"
-            peak = f", and the peak is {memory_text(workload, lower)} {unit} lower" if lower > less else ""
+            peak = f", and the peak is {memory_text(workload, lower)} {unit} lower" if lower != less else ""
             words = _words(str(row.get("allocator")), release(real.run))
             said.append(f"{words}: grows {percent} less ({memory_text(workload, less)} {unit}){peak}.")
     return said

@@ -323,6 +323,6 @@ def other_start(workload: Section) -> str:
     if not turned:
         return ""
     moved = sorted((one for one in placed if one[1] != one[2]), key=lambda one: (-abs(one[1] - one[2]), one[1]))[:MOST_MOVED]
-    named = ", ".join(f"{label} is {ordinal(others)} in place of {ordinal(mine)}" for label, mine, others in moved)
-    start = "an empty heap" if told[0][1].get("start") == "empty" else "what was recorded"
-    return f"The order hangs on the start: from {start}, by growth, {named}."
+    named = ", ".join(f"{label} is {ordinal(others)}, not {ordinal(mine)}" for label, mine, others in moved)
+    start = "empty" if told[0][1].get("start") == "empty" else "recorded"
+    return f"With --start {start} the ranks by growth differ: {named}."

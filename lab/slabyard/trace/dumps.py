@@ -58,6 +58,7 @@ class Dump:
     page_size: int = LEAST_PAGE
     listed_of: int | None = None  # caches that there are, where fewer are listed
     notes: list[str] = field(default_factory=list)
+    incomplete: str | None = None  # why the file does not have all of it
 
     @property
     def what(self) -> str:
@@ -86,7 +87,10 @@ def read(path: Path) -> list[Dump]:
     if len(content) > MOST_BYTES or b"\0" in content[:4096]:
         return []
     lines = [_plain(line) for line in content.decode(errors="replace").splitlines()]
-    return [dump for kind, part in _parts(lines) if (dump := _PARSERS[kind](part)).holders]
+    found = [dump for kind, part in _parts(lines) if (dump := _PARSERS[kind](part)).holders]
+    if found and not content.endswith(b"\n") and _CUT[found[-1].kind].match(lines[-1]):
+        found[-1].incomplete = "its last line is cut off"
+    return found
 
 
 def _uncompressed(content: bytes) -> bytes:
@@ -118,6 +122,13 @@ _ROWS = (
     ("slabtop", re.compile(r"\d+ +\d+ +\d+% +[\d.]+K +\d+ +\d+ +\d+K \S")),
     ("allocinfo", re.compile(r"[\d.]+[KMGT]? +\d+ +\S+:\d+ .*func:\S")),
 )
+# A row without its end.
+_CUT = {
+    "slabinfo": re.compile(r"(?!.* : slabdata +\d+ +\d+ +\d+)\S+"),
+    "slabtop": re.compile(r"(?!\d+ +\d+ +\d+% +[\d.]+K +\d+ +\d+ +\d+K \S)[\d.]+"),
+    "oom": re.compile(r"(?!\S.* \d+KB +\d+KB$)\S+"),
+    "allocinfo": re.compile(r"(?![\d.]+[KMGT]? +\d+ +\S+:\d+ .*func:\S)[\d.]+"),
+}
 _TABLE = re.compile(r"# ?name +<active_objs>|OBJS +ACTIVE +USE")
 
 

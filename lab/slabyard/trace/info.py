@@ -43,13 +43,15 @@ def describe(path: Path) -> dict[str, Any]:
         }
 
 
-LITTLE_OFF = 0.001  # of the kernel's own count
+LITTLE_OFF = 0.001  # of the kernel's own count, or
+GROWTH_OFF = 0.05  # of what that grew by; but
+LEAST_OFF = 64  # KiB
 
 
 def slab_sums(trace: Trace) -> dict[str, Any] | None:
     """`Slab:` of meminfo at the first and at the last snapshot, in KiB, and what the trace has for the latter: the former with the pages
-    that were taken and less those given back. Where that differs by more than LITTLE_OFF, `unseen_kib` has by cache what came without an
-    event (unseen.py). None where there are no two such snapshots, or no pages, or no row for the last one."""
+    that were taken and less those given back. Where that is off (is_off), `unseen_kib` has by cache what came without an event
+    (unseen.py). None where there are no two such snapshots, or no pages, or no row for the last one."""
     metadata = trace.metadata
     known = [parse_meminfo(one.files.get("meminfo", "")).get("Slab") for one in metadata.snapshots]
     if len(known) < 2 or known[0] is None or known[-1] is None or not metadata.has_pages:
@@ -58,9 +60,14 @@ def slab_sums(trace: Trace) -> dict[str, Any] | None:
     if held is None:
         return None
     recorded = held * metadata.page_size >> 10
-    unseen = unseen_slabs(trace) if abs(recorded - known[-1]) > LITTLE_OFF * known[-1] else None
+    unseen = unseen_slabs(trace) if is_off(known[0], known[-1], recorded) else None
     kib = {name: pages * metadata.page_size >> 10 for name, pages in (unseen or {}).items()}
     return {"start_kib": known[0], "end_kib": known[-1], "recorded_end_kib": recorded, "unseen_kib": kib}
+
+
+def is_off(start: int, end: int, recorded: int) -> bool:
+    """Whether the end by the trace differs from the kernel's own by more than perf's file makes; all in KiB."""
+    return abs(recorded - end) > max(LEAST_OFF, min(LITTLE_OFF * end, GROWTH_OFF * abs(end - start)))
 
 
 def largest_unseen(unseen: dict[str, int]) -> str:

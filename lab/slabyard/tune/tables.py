@@ -39,7 +39,7 @@ def _frontier(found: Outcome) -> Table:
         first = found.refused[0]
         notes += textwrap.wrap(f"{len(found.refused):,} settings were refused, as {first.spec}: {first.refused}", WIDTH)
     known = any(one.grew is not None for one in found.trials)
-    columns = ["setting", "peak KiB", *(["grew KiB"] if known else []), "slow per 1,000", "events"]
+    columns = ["setting", "peak KiB", *(["grew KiB"] if known else []), "cost per 1,000", "events"]
     return Table(title, columns, rows, notes)
 
 

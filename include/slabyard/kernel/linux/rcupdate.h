@@ -69,11 +69,11 @@ static inline bool rcu_head_after_call_rcu(struct rcu_head *head, rcu_callback_t
 	return READ_ONCE(head->func) == function;
 }
 
-/* A callback below this is no function, but an offset: kvfree of what begins so many bytes before the head. */
+/* A callback below this is no function, but an offset: kvfree of what begins that many bytes before the head. */
 #define SY__RCU_OFFSETS 4096
 
-/* kfree_rcu(pointer, member), where the member is a struct rcu_head; kfree_rcu(pointer) waits. For what kfree takes. That includes a
- * cache's object only under slub, slab, slqb and bonwick; elsewhere use call_rcu with a function that calls kmem_cache_free. */
+/* kfree_rcu(pointer, member), where the member is a struct rcu_head; kfree_rcu(pointer) waits. For what kfree takes: a cache's
+ * object too, but not under slob, bsd44, svr4 and sunos4. There use call_rcu with a function that calls kmem_cache_free. */
 #define kfree_rcu(...) SY__RCU_CHOSEN(__VA_ARGS__, SY__KVFREE_RCU_2, SY__KVFREE_RCU_1, 0)(__VA_ARGS__)
 #define kvfree_rcu(...) kfree_rcu(__VA_ARGS__)
 #define kfree_rcu_mightsleep(pointer) SY__KVFREE_RCU_1(pointer)
