@@ -70,7 +70,7 @@ def measure(spec: str, folder: Path = CACHES, kernel: str | None = None, cpus: i
         path = Path(temporary) / "geometry.parquet"
         write_empty_trace(path, metadata)
         with Workload(path, Options(cpus=cpus or present_cpus(), start="empty")) as workload:
-            text = workload.proc(spec, "slab")
+            text = workload.proc(spec, "slabs")
     rows = (line.split() for line in text.splitlines()[1:])
     made: dict[str, Figures] = {name: dict(zip(FIGURES, map(int, figures), strict=True)) for name, *figures in rows}
     return [CacheGeometry(name, figures, made.get(name, {})) for name, figures in sorted(real.items())]
