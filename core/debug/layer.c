@@ -50,6 +50,23 @@ void sy__debug_cache(struct sy_cache *cache, uint32_t checks)
 	cache->constructor = cache->destructor = NULL;
 }
 
+/* Of a cache's objects in pages of their own the policy below knows nothing. */
+static void counts(struct sy_cache *cache, struct sy_cache_counts *all)
+{
+	struct sy__debug *debug = cache->heap->debug;
+	struct sy__record_walk walk = { .depth = 0 };
+	const struct sy__record *record;
+	uint64_t guarded = 0;
+
+	debug->below->counts(cache, all);
+	sy__lock(&debug->lock);
+	while ((record = sy__record_next(debug, &walk)))
+		guarded += record->cache == cache && record->guarded && record->state == SY__RECORD_LIVE;
+	sy__unlock(&debug->lock);
+	all->objects += guarded;
+	all->objects_in_use += guarded;
+}
+
 /* Nothing may lead to a cache that ends. */
 static void cache_fini(struct sy_cache *cache)
 {
@@ -175,6 +192,7 @@ void sy__debug_over(struct sy__debug *debug, const struct sy_policy *below)
 	debug->policy.kfree = sy__debug_kfree;
 	debug->policy.usable_size = sy__debug_usable_size;
 	debug->policy.cache_fini = cache_fini;
+	debug->policy.counts = counts;
 	debug->policy.cache_merge = NULL;
 	debug->policy.this_slot = NULL;
 	debug->policy.quick = NULL;

@@ -22,7 +22,7 @@
  *   alloc_slow(cache, slot, flags, node)  out of line: serves the request by all other means
  *   free_slow(cache, slot, object)        the same for a free
  *
- * A policy that can be hardened defines entry_quarantine(own) besides, for the build with SY_HARDENED.
+ * A policy that can be hardened defines entry_ring(own) besides, for the build with SY_HARDENED.
  *
  * pop and push change nothing when they fail. In a policy with quick calls they touch no more than struct sy_quick permits.
  *
@@ -54,8 +54,8 @@ static inline bool admit(entry_cache *cache, entry_own *own, const struct sy_pag
 		sy__bug_free(cache->base.cache.heap, *object);
 		return false;
 	}
-	sy__quarantine_begin(&cache->base, entry_quarantine(own));
-	*object = sy__node_admit(&cache->base, entry_quarantine(own), sy__page_head((struct sy_page *)(uintptr_t)*page), *object);
+	sy__ring_begin(&cache->base, entry_ring(own));
+	*object = sy__node_admit(&cache->base, entry_ring(own), sy__page_head((struct sy_page *)(uintptr_t)*page), *object);
 	if (*object)
 		*page = sy__page_of(cache->base.cache.heap, *object);
 	return *object;
@@ -125,7 +125,7 @@ static inline bool put_this_slot(entry_cache *cache, const struct sy_page *page,
 	entry_own *own = own_at(cache, sy__call_begin());
 
 #ifdef SY_HARDENED
-	if (sy__unlikely(!entry_quarantine(own)->random)) /* as the dummy's */
+	if (sy__unlikely(!entry_ring(own)->cache)) /* as the dummy's */
 		return false;
 	if (!admit(cache, own, &page, object)) {
 		sy__call_end();

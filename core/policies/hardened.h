@@ -32,7 +32,7 @@
 #define sy__node_make_slab sy__hardened_node_make_slab
 #define sy__node_may_be_freed sy__hardened_node_may_be_freed
 #define sy__node_place sy__hardened_node_place
-#define sy__node_quarantine_is_sound sy__hardened_node_quarantine_is_sound
+#define sy__node_ring_is_sound sy__hardened_node_ring_is_sound
 #define sy__node_shrink sy__hardened_node_shrink
 #define sy__node_slab_of sy__hardened_node_slab_of
 #define sy__node_sound_length sy__hardened_node_sound_length
@@ -41,7 +41,8 @@
 #define sy__node_walk sy__hardened_node_walk
 #define sy__node_walk_chain sy__hardened_node_walk_chain
 #define sy__node_walk_list sy__hardened_node_walk_list
-#define sy__node_walk_quarantine sy__hardened_node_walk_quarantine
+#define sy__node_walk_ring sy__hardened_node_walk_ring
+#define sy__ring_lose sy__hardened_ring_lose
 #define sy__slub_alloc_of_slabs sy__hardened_slub_alloc_of_slabs
 #define sy__slub_cache_fini sy__hardened_slub_cache_fini
 #define sy__slub_cache_init sy__hardened_slub_cache_init
@@ -79,6 +80,7 @@
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
 #define sy__yard_is_emptied sy__hardened_yard_is_emptied
+#define sy__yard_kfree_again sy__hardened_yard_kfree_again
 #define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
 #define sy__yard_malloc_other sy__hardened_yard_malloc_other
 #define sy__yard_malloc_refill sy__hardened_yard_malloc_refill

@@ -5,26 +5,36 @@
  * store, or nothing. With SY_HARDENED (yard/hardened.c, slub/hardened.c) a heap that asks for it by its tunable `harden` gets the
  * same policy with the following. So a heap that does not ask runs the same instructions as if there were none.
  *
- * The one mechanism. A hardened link is a word of two parts, encoded with the link's own address and the cache's secrets:
+ * The one mechanism. A hardened link is a word that holds where the list goes on, multiplied by an odd secret of the cache, and mixed
+ * with a key that depends on the link's own address and on more secrets. What it holds, once decoded, is
  *
- *     bit  63 … 22                     21 … 0
- *          way to the next free one    tag: a keyed hash of that, and of the address
+ *     bits 63 … 42         41 … 0
+ *          0: a link       where the next free object is, in words from the heap's first one; from 1 on, as 0 ends a list
+ *          1: a mark       0: the object is in its slot's ring
+ *
+ * The multiplication carries each bit that a program has changed to the upper bits, or has changed those themselves: all words but one in
+ * 2^22 are wrong. To tell takes one multiplication that waits for the word, and one that does not.
  *
  *   - It is written only when an object is freed, and taken away when it is handed out: an object is handed out if and only if its
  *     link is right. So whatever a program writes there, a list leads only where the heap made it lead: a wrong link ends the program,
  *     but for one in 2^22.
- *   - An object that is freed and has a right link is free already, wherever it is, and however long ago that was.
+ *   - An object that is freed and has a right link or mark is free already, wherever it is, and however long ago that was.
  *   - A slab ends only when all its objects are on its list, each by a right link.
  *
  * What `harden` adds to that, each by itself:
  *
  *   zero        what an object held is cleared when it is freed
- *   random      objects of a new slab are linked in random order, and slabs without an owner queue at either end of their node's list
+ *   random      objects of a new slab are linked in random order among a few neighbours, none behind the one that lies before it; and
+ *               slabs without an owner queue at either end of their node's list. A few, as programs use objects in the order in which
+ *               they got them: further apart, each would wait for memory that processors fetch ahead otherwise
  *   apart       a slab's addresses stay its cache's: one that would go to the page allocator is retired, and used again by its cache
  *               before others. Its memory goes back to the system, each second and when memory is short. Caches are not merged
- *   quarantine  a freed object takes the place of a random one of those that its slot keeps, and that one is freed
+ *   quarantine  an object that was freed is handed out again only after some others
  *
- * Free objects in quarantine are in use to their slab, as remote ones are, and have a mark of their own in place of a link.
+ * The ring. A slot keeps the objects that it freed last in a ring of plain pointers, apart from them. They are handed out again, the
+ * oldest first, but for half of a ring with `quarantine`. So most pairs need no link. When the ring is full, the older half goes to
+ * the slabs. In order, for the same reason as above. Objects in the ring are in use to their slab, as remote ones are, and have a mark
+ * in place of a link.
  *
  * Secrets and the order of objects are random in heaps of threads and in kernels. In a replay they follow from the objects' size, so
  * that every run has the same result.
@@ -49,7 +59,7 @@ enum sy__harden {
 #define SY__HARDEN_MOST SY__HARDEN_ALL
 #define SY__HARDENED(policy) (&(policy))
 #else
-#define SY__HARDEN_MOST 0 /* a word has no room for a tag */
+#define SY__HARDEN_MOST 0 /* a word has no room for what tells that it is right */
 #define SY__HARDENED(policy) NULL
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
@@ -61,19 +71,13 @@ enum sy__harden {
 #define SY__IS_HARDENED true
 #define SY__DAMAGED ((void *)1) /* where a link leads that is wrong */
 #define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a slab that waits for its cache to need one: of no objects, one is in use */
-#define SY__TAG_BITS 22
-#define SY__TAG ((UINT64_C(1) << SY__TAG_BITS) - 1)
-#define SY__IN_QUARANTINE (-((int64_t)1 << 41)) /* in place of a way, in words: as far as no heap is long */
+#define SY__LINK_BITS 42 /* of a decoded word, below those that tell whether it is right */
+#define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
 
-/* All that is secret of a link, by its address. Multiplying by an odd secret spreads each bit to those above it. */
-static inline uint64_t sy__link_key(const struct sy__node_cache *cache, uintptr_t at)
+/* Mixed with the word at an address. Multiplying by an odd secret spreads each bit to those above it. */
+static inline uint64_t sy__link_key(const struct sy__node_cache *cache, const void *object)
 {
-	return (at ^ cache->secrets[0]) * cache->secrets[1];
-}
-
-static inline uint64_t sy__link_tag(const struct sy__node_cache *cache, int64_t way, uint64_t key)
-{
-	return ((uint64_t)way + key) * cache->secrets[2] >> (64 - SY__TAG_BITS);
+	return ((uintptr_t)object ^ cache->secrets[0]) * cache->secrets[1];
 }
 
 static inline uint64_t *sy__link_at(const void *object, size_t offset)
@@ -81,38 +85,57 @@ static inline uint64_t *sy__link_at(const void *object, size_t offset)
 	return (uint64_t *)(uintptr_t)((const char *)object + offset);
 }
 
-static inline void sy__link_write(const struct sy__node_cache *cache, void *object, size_t offset, int64_t way)
+/* Decoded; what it holds may be wrong. */
+static inline uint64_t sy__link_holds(const struct sy__node_cache *cache, uint64_t word, uint64_t key)
 {
-	uint64_t key = sy__link_key(cache, (uintptr_t)object);
-
-	*sy__link_at(object, offset) = ((uint64_t)way << SY__TAG_BITS | sy__link_tag(cache, way, key)) ^ key;
+	return (word ^ key) * cache->secrets[3];
 }
 
-/* False: the link is wrong. */
-static inline bool sy__link_read(const struct sy__node_cache *cache, const void *object, size_t offset, int64_t *way)
+static inline uint64_t sy__link_read(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
-	uint64_t key = sy__link_key(cache, (uintptr_t)object), word = *sy__link_at(object, offset) ^ key;
-
-	*way = (int64_t)word >> SY__TAG_BITS;
-	return sy__likely(!((sy__link_tag(cache, *way, key) ^ word) & SY__TAG));
+	return sy__link_holds(cache, *sy__link_at(object, offset), sy__link_key(cache, object));
 }
 
-static inline void *sy__link_end(const void *object, int64_t way)
+static inline bool sy__link_is_right(uint64_t holds)
 {
-	return way ? (char *)(uintptr_t)object + way * (int64_t)sizeof(uint64_t) : NULL;
+	return sy__likely(!(holds >> SY__LINK_BITS));
 }
 
-/* Where the link leads, NULL at the end of a list; or SY__DAMAGED. */
+/* Whether the object is free: a right link, or a mark. */
+static inline bool sy__link_is_there(uint64_t holds)
+{
+	return sy__unlikely(!(holds >> (SY__LINK_BITS + 1)));
+}
+
+/* Where a right link leads; NULL at the end of a list. */
+static inline void *sy__link_end(const struct sy__node_cache *cache, uint64_t holds)
+{
+	return holds ? (char *)(uintptr_t)cache->memory + (holds - 1) * sizeof(uint64_t) : NULL;
+}
+
+/* The same; or SY__DAMAGED. */
 static inline void *sy__link(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
-	int64_t way;
+	uint64_t holds = sy__link_read(cache, object, offset);
 
-	return sy__link_read(cache, object, offset, &way) && way != SY__IN_QUARANTINE ? sy__link_end(object, way) : SY__DAMAGED;
+	return sy__link_is_right(holds) ? sy__link_end(cache, holds) : SY__DAMAGED;
+}
+
+static inline uint64_t sy__link_to(const struct sy__node_cache *cache, uint64_t key, const void *next)
+{
+	uint64_t holds = next ? (size_t)((const char *)next - cache->memory) / sizeof(uint64_t) + 1 : 0;
+
+	return holds * cache->secrets[2] ^ key;
 }
 
 static inline void sy__link_set(const struct sy__node_cache *cache, void *object, size_t offset, const void *next)
 {
-	sy__link_write(cache, object, offset, next ? ((const char *)next - (const char *)object) / (ptrdiff_t)sizeof(uint64_t) : 0);
+	*sy__link_at(object, offset) = sy__link_to(cache, sy__link_key(cache, object), next);
+}
+
+static inline uint64_t sy__link_mark(const struct sy__node_cache *cache, uint64_t key)
+{
+	return SY__IN_RING * cache->secrets[2] ^ key;
 }
 
 /* Takes the link away from an object that is handed out. */
@@ -203,72 +226,97 @@ static inline uint32_t sy__random_below(uint64_t *random, uint32_t below)
 	return (uint32_t)((*random >> 32) * below >> 32);
 }
 
-/* A slot that is new to the cache gets random numbers of its own. */
-static inline void sy__quarantine_begin(const struct sy__node_cache *cache, struct sy__quarantine *own)
+/* Of a slot that is new to the cache: its ring, and random numbers of its own. Objects of other memory nodes are not handed out from
+ * it, so where there are several, none is. */
+static inline void sy__ring_begin(const struct sy__node_cache *cache, struct sy__ring *own)
 {
-	if (sy__unlikely(!own->random))
-		own->random = (cache->secrets[0] + (uintptr_t)own * cache->secrets[1]) | 1;
+	if (sy__likely(own->cache))
+		return;
+	own->cache = cache;
+	own->random = cache->secrets[0] + (uintptr_t)own * cache->secrets[1];
+	own->least = cache->cache.heap->nodes > 1 ? cache->kept : cache->harden & SY__HARDEN_QUARANTINE ? cache->kept / 2 : 0;
 }
 
-/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. */
+/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. A slab that has retired, or
+ * waits for a grace period, is said to have no objects. */
 static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
-	size_t pages = (size_t)(sy__page_near(cache->memory, cache->table, object) - head);
-	size_t distance = (pages << SY_PAGE_SHIFT) + ((uintptr_t)object & (SY_PAGE_SIZE - 1));
+	size_t distance = (size_t)((const char *)object - cache->memory) - ((size_t)(head - cache->table) << SY_PAGE_SHIFT);
 
 	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
-	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
+	       distance <= (SY_PAGE_SIZE << sy__page_order(head)) - cache->cache.size && sy__divides(cache->divider, distance) &&
+	       sy__word_objects(sy__node_word(head));
+}
+
+/* Whether what is at such a place is free already, as far as can be told at once. */
+static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, uint64_t key)
+{
+	return sy__link_is_there(sy__link_holds(cache, *sy__link_at(object, cache->offset), key));
 }
 
 /* Tells what is wrong with an object that is freed, if it is no object in use after all. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
-/* Of what leaves the quarantine: takes its mark away. False: the program has written there. */
-static inline bool sy__node_unmark(const struct sy__node_cache *cache, void *object)
+/* Puts an object into the ring, which is not full. True: now it is. */
+static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__ring *own, void *object, uint64_t key)
 {
-	int64_t way;
+	own->objects[(own->first + own->held) % SY__RING] = object;
+	*sy__link_at(object, cache->offset) = sy__link_mark(cache, key);
+	return sy__unlikely(++own->held == cache->kept);
+}
 
-	if (sy__unlikely(!sy__link_read(cache, object, cache->offset, &way) || way != SY__IN_QUARANTINE))
+/* Takes the object that came first out of the ring, which is not empty, and its mark away. False: the program has written there, and
+ * the ring is as it was. */
+static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
+{
+	*object = own->objects[own->first];
+	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_mark(own->cache, sy__link_key(own->cache, *object))))
 		return false;
-	*sy__link_at(object, cache->offset) = 0;
+	*sy__link_at(*object, offset) = 0;
+	own->first = (own->first + 1) % SY__RING;
+	own->held--;
 	return true;
 }
 
-/* What every free begins with: looks whether it is right, clears the object, and returns the one to be freed now; NULL: none. */
-static inline void *sy__node_admit(struct sy__node_cache *cache, struct sy__quarantine *own, struct sy_page *head, void *object)
+/* The same; NULL: it was told, and the object is lost. */
+SY__COLD void *sy__ring_lose(struct sy__ring *);
+static inline void *sy__ring_pop(struct sy__ring *own)
 {
-	int64_t way;
-	void **place, *old;
+	void *object;
 
-	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_word(head) == SY__WORD_RETIRED ||
-	                 sy__link_read(cache, object, cache->offset, &way)) &&
-	    !sy__node_may_be_freed(cache, head, object))
-		return NULL;
-	if (cache->zeroes)
-		sy__fill(object, 0, cache->cache.object_size);
-	if (!cache->quarantined)
-		return object;
-	place = &own->objects[sy__random_below(&own->random, cache->quarantined)];
-	old = *place;
-	*place = object;
-	sy__link_write(cache, object, cache->offset, SY__IN_QUARANTINE);
-	own->held += !old;
-	if (old && sy__unlikely(!sy__node_unmark(cache, old)))
-		return sy__node_damaged(cache, old);
-	return old;
+	return sy__likely(sy__ring_take(own, own->cache->offset, &object)) ? object : sy__ring_lose(own);
 }
 
-/* Another object out of the quarantine, to be freed; NULL: none is left. */
-void *sy__node_dismiss(const struct sy__node_cache *, struct sy__quarantine *);
+/* Whether an object has been in the ring for long enough to be handed out. */
+static inline bool sy__ring_serves(const struct sy__ring *own)
+{
+	return own->held > own->least;
+}
 
-/* Whether what is in quarantine is in use to its slabs, and marked. */
-bool sy__node_quarantine_is_sound(const struct sy__node_cache *, const struct sy__quarantine *);
+/* What every free begins with: looks whether it is right, clears the object, and returns the one to be freed now; NULL: none. */
+static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy__ring *own, struct sy_page *head, void *object)
+{
+	uint64_t key = sy__link_key(cache, object);
 
-void sy__node_walk_quarantine(struct sy__walk *, const struct sy__quarantine *, unsigned slot);
+	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_looks_free(cache, object, key)) &&
+	    !sy__node_may_be_freed(cache, head, object))
+		return NULL;
+	if (cache->cleared)
+		sy__fill(object, 0, cache->cleared);
+	return sy__ring_put(cache, own, object, key) ? sy__ring_pop(own) : NULL;
+}
+
+/* Another object out of the ring, to be freed; NULL: none is left. */
+void *sy__node_dismiss(struct sy__ring *);
+
+/* Whether what is in the ring is in use to its slabs, and marked. */
+bool sy__node_ring_is_sound(const struct sy__node_cache *, const struct sy__ring *);
+
+void sy__node_walk_ring(struct sy__walk *, const struct sy__ring *, unsigned slot);
 
 /* Links objects side by side, at least one, in random order if the cache's are, by the slot's random numbers; returns the first. `behind`:
  * what comes after the last. */
-void *sy__node_link_row(const struct sy__node_cache *, struct sy__quarantine *, char *first, uint32_t objects, void *behind);
+void *sy__node_link_row(const struct sy__node_cache *, struct sy__ring *, char *first, uint32_t objects, void *behind);
 
 /* Gives the memory of retired slabs back to the system, while they keep their addresses; how many pages. */
 uint64_t sy__node_empty_retired(struct sy__node_cache *);

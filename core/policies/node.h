@@ -154,13 +154,15 @@ struct sy__node {
 };
 
 #ifdef SY_HARDENED
-#define SY__QUARANTINED 23u /* objects at most that a slot keeps */
+#define SY__RING 32u /* objects that a slot keeps are fewer */
 
-/* Freed objects that a slot keeps for a while. */
-struct sy__quarantine {
-	uint64_t random; /* 0: nothing yet, as of the dummy for ever */
-	uint64_t held;   /* objects below; NULL stands in other places */
-	void *objects[SY__QUARANTINED];
+/* Freed objects that a slot keeps for a while: a ring. All zero: nothing yet, as of the dummy for ever. */
+struct sy__ring {
+	const struct sy__node_cache *cache;
+	uint64_t random;
+	uint32_t first, held; /* place of the oldest; how many there are */
+	uint32_t least;       /* of which so many are not handed out */
+	void *objects[SY__RING];
 };
 #endif
 
@@ -180,10 +182,10 @@ struct sy__node_cache {
 	size_t slot_bytes;      /* of what a slot has */
 	uint64_t divider;       /* of the size, see sy__divider */
 #ifdef SY_HARDENED
-	uint64_t secrets[3];    /* of links; the last two are odd */
+	uint64_t secrets[4];    /* of links; the last three are odd, and the very last is the inverse of the one before */
+	uint32_t cleared;       /* bytes of an object that are cleared when it is freed, all or none */
+	uint16_t kept;          /* objects with which a slot's ring is full: from then on one less, or half of them */
 	uint8_t harden;         /* enum sy__harden */
-	bool zeroes;            /* an object that is freed is cleared */
-	uint16_t quarantined;   /* objects that a slot keeps; 0: none */
 #endif
 };
 

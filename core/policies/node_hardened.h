@@ -4,9 +4,11 @@
  * A retired slab stays in its node's list of such, under the node's lock, until its cache needs a slab. Meanwhile
  * sy__node_empty_retired gives its memory back; the addresses stay.
  */
-#define QUARANTINE_BYTES ((size_t)64 << 10) /* of objects that a slot keeps of a cache, */
-#define LEAST_QUARANTINED 2u                /* but so many at least */
-#define SHUFFLED 64u                        /* objects of a new slab that are in random order among themselves */
+#define RING_BYTES ((size_t)128 << 10) /* of objects that a slot keeps of a cache, */
+#define LEAST_IN_RING 2u                 /* but so many at least */
+#define SHUFFLED_BYTES 256u                  /* of a new slab in which objects are in random order among themselves, */
+#define LEAST_SHUFFLED 4u                    /* but of so many at least; */
+#define SHUFFLED 32u                         /* of so many that are larger than that, and at most */
 
 /* The next of a row of random numbers (splitmix64; Steele, Lea and Flood 2014). */
 static uint64_t next_number(uint64_t *state)
@@ -18,23 +20,35 @@ static uint64_t next_number(uint64_t *state)
 	return number ^ number >> 31;
 }
 
+/* Of an odd number, modulo 2^64: each step doubles the bits that are right, from three on (Newton). */
+static uint64_t inverse(uint64_t odd)
+{
+	uint64_t result = odd;
+
+	for (unsigned bits = 3; bits < 64; bits *= 2)
+		result *= 2 - odd * result;
+	return result;
+}
+
 /* Of a new cache. */
 static void harden(struct sy__node_cache *cache)
 {
 	const struct sy_heap *heap = cache->cache.heap;
 	uint64_t state = heap->concurrent ? sy__random() : cache->cache.size;
-	size_t most = QUARANTINE_BYTES / cache->cache.size;
+	size_t most = RING_BYTES / cache->cache.size;
 
 	for (unsigned i = 0; i < 3; i++)
 		cache->secrets[i] = next_number(&state) | (i > 0);
+	cache->secrets[3] = inverse(cache->secrets[2]);
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		cache->nodes[i].random = next_number(&state);
 		sy__list_init(&cache->nodes[i].retired);
 	}
 	cache->harden = (uint8_t)heap->tunables[heap->policy->harden];
-	cache->zeroes = cache->harden & SY__HARDEN_ZERO && !cache->cache.constructor && !(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU);
-	most = most > SY__QUARANTINED ? SY__QUARANTINED : most > LEAST_QUARANTINED ? most : LEAST_QUARANTINED;
-	cache->quarantined = (uint16_t)(cache->harden & SY__HARDEN_QUARANTINE ? most : 0);
+	if (cache->harden & SY__HARDEN_ZERO && !cache->cache.constructor && !(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
+		cache->cleared = cache->cache.size;
+	most = most > SY__RING ? SY__RING : most > LEAST_IN_RING ? most : LEAST_IN_RING;
+	cache->kept = (uint16_t)most;
 }
 
 /* ---- Objects ---------------------------------------------------------------------------------------------------------- */
@@ -49,7 +63,7 @@ SY__COLD void *sy__node_damaged(const struct sy__node_cache *cache, const void *
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	int64_t way;
+	uint64_t holds;
 
 	if (sy__page_is_slab(head) && sy__node_slab(head)->cache != &cache->cache &&
 	    sy__node_is_object(sy__node_cache(sy__node_slab(head)->cache), head, object)) {
@@ -60,49 +74,65 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 		sy__bug_free(heap, object);
 		return false;
 	}
-	if (sy__link_read(cache, object, cache->offset, &way) && way && way != SY__IN_QUARANTINE &&
-	    !sy__node_slab_of(cache, sy__link_end(object, way)))
+	holds = sy__link_read(cache, object, cache->offset);
+	if (sy__word_objects(sy__node_word(head)) && holds && holds != SY__IN_RING &&
+	    !(sy__link_is_right(holds) && sy__node_slab_of(cache, sy__link_end(cache, holds))))
 		return true;
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 	return false;
 }
 
-void *sy__node_dismiss(const struct sy__node_cache *cache, struct sy__quarantine *own)
+SY__COLD void *sy__ring_lose(struct sy__ring *own)
 {
-	for (unsigned i = 0; own->held && i < SY__QUARANTINED; i++) {
-		void *object = own->objects[i];
+	const void *object = own->objects[own->first];
 
-		if (!object)
-			continue;
-		own->objects[i] = NULL;
-		own->held--;
-		return sy__node_unmark(cache, object) ? object : sy__node_damaged(cache, object);
-	}
-	return NULL;
+	own->first = (own->first + 1) % SY__RING;
+	own->held--;
+	return sy__node_damaged(own->cache, object);
 }
 
-bool sy__node_quarantine_is_sound(const struct sy__node_cache *cache, const struct sy__quarantine *own)
+void *sy__node_dismiss(struct sy__ring *own)
 {
-	uint64_t held = 0;
+	void *object = NULL;
 
-	for (unsigned i = 0; i < SY__QUARANTINED; i++) {
-		int64_t way;
+	while (own->held && !object)
+		object = sy__ring_pop(own);
+	return object;
+}
 
-		if (!own->objects[i])
-			continue;
-		if (!sy__node_slab_of(cache, own->objects[i]) || !sy__link_read(cache, own->objects[i], cache->offset, &way) ||
-		    way != SY__IN_QUARANTINE)
+bool sy__node_ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
+{
+	if (own->held && (own->cache != cache || own->held >= cache->kept || own->first >= SY__RING))
+		return false;
+	for (uint32_t i = 0; i < own->held; i++) {
+		const void *object = own->objects[(own->first + i) % SY__RING];
+
+		if (!sy__node_slab_of(cache, object) || sy__link_read(cache, object, cache->offset) != SY__IN_RING)
 			return false;
-		held++;
 	}
-	return held == own->held;
+	return true;
 }
 
-void sy__node_walk_quarantine(struct sy__walk *walk, const struct sy__quarantine *own, unsigned slot)
+void sy__node_walk_ring(struct sy__walk *walk, const struct sy__ring *own, unsigned slot)
 {
-	for (unsigned i = 0; i < SY__QUARANTINED; i++)
-		if (own->objects[i])
-			sy__walk_mark(walk, own->objects[i], SY_PART_SLOT, "quarantine", slot, i);
+	for (uint32_t i = 0; i < own->held; i++)
+		sy__walk_mark(walk, own->objects[(own->first + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+}
+
+/* Numbers from 0 on in random order, but none right behind the one before it: two such change places, which brings no others together. */
+static void shuffle(uint8_t *order, uint32_t count, uint64_t *random)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t other = sy__random_below(random, i + 1);
+
+		order[i] = order[other];
+		order[other] = (uint8_t)i;
+	}
+	for (uint32_t i = 1; i < count; i++)
+		if (order[i] == order[i - 1] + 1) {
+			order[i - 1]++;
+			order[i]--;
+		}
 }
 
 /* Puts so many objects, SHUFFLED at most, in front of a list. */
@@ -110,12 +140,7 @@ static void *link_shuffled(const struct sy__node_cache *cache, uint64_t *random,
 {
 	uint8_t order[SHUFFLED];
 
-	for (uint32_t i = 0; i < objects; i++) {
-		uint32_t other = cache->harden & SY__HARDEN_RANDOM ? sy__random_below(random, i + 1) : i;
-
-		order[i] = order[other];
-		order[other] = (uint8_t)i;
-	}
+	shuffle(order, objects, random);
 	while (objects--) {
 		void *object = first + order[objects] * (size_t)cache->cache.size;
 
@@ -125,11 +150,27 @@ static void *link_shuffled(const struct sy__node_cache *cache, uint64_t *random,
 	return behind;
 }
 
-void *sy__node_link_row(const struct sy__node_cache *cache, struct sy__quarantine *own, char *first, uint32_t objects, void *behind)
+static void *link_in_order(const struct sy__node_cache *cache, char *first, uint32_t objects, void *behind)
 {
-	sy__quarantine_begin(cache, own);
+	while (objects--) {
+		char *object = first + objects * (size_t)cache->cache.size;
+
+		sy__node_link(cache, object, behind);
+		behind = object;
+	}
+	return behind;
+}
+
+void *sy__node_link_row(const struct sy__node_cache *cache, struct sy__ring *own, char *first, uint32_t objects, void *behind)
+{
+	uint32_t size = cache->cache.size, near = size > SHUFFLED_BYTES ? SHUFFLED : SHUFFLED_BYTES / size;
+
+	near = near < LEAST_SHUFFLED ? LEAST_SHUFFLED : near;
+	sy__ring_begin(cache, own);
+	if (!(cache->harden & SY__HARDEN_RANDOM))
+		return link_in_order(cache, first, objects, behind);
 	while (objects) {
-		uint32_t count = objects % SHUFFLED ? objects % SHUFFLED : SHUFFLED;
+		uint32_t count = objects % near ? objects % near : near;
 
 		objects -= count;
 		behind = link_shuffled(cache, &own->random, first + objects * (size_t)cache->cache.size, count, behind);

@@ -486,7 +486,8 @@ struct sy_cache_description {
  * Linux: kmem_cache_create(). */
 struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config *);
 
-/* Destroys a cache without objects. False: objects are in use, and nothing changed; *alive, if not NULL, is their number. */
+/* Destroys a cache without objects. False: objects are in use, and nothing changed; *alive, if not NULL, is their number. A cache that
+ * several creations share loses one of them, whether or not objects are in use. */
 bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
 
 /* Allocates an object, constructed if the cache has a constructor. node: SY_ANY_NODE or a memory node. NULL: no memory. Costs two

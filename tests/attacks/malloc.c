@@ -161,6 +161,22 @@ ATTACK(double_free_with_the_mark_overwritten)
 	return double_free(16);
 }
 
+/* It is freed again when all around it is free. */
+ATTACK(double_free_in_free_pages)
+{
+	static void *objects[20000];
+	unsigned times = 0;
+
+	for (unsigned i = 0; i < 20000; i++)
+		objects[i] = take(SIZE);
+	for (unsigned i = 0; i < 20000; i++)
+		drop(objects[i]);
+	drop(objects[10000]);
+	for (unsigned i = 0; i < 40000; i++)
+		times += take(SIZE) == objects[10000];
+	return times > 1;
+}
+
 /* A pointer into an object is freed, and comes out. */
 ATTACK(free_of_the_middle)
 {

@@ -52,6 +52,13 @@ static void frees_twice(void)
 	put(object);
 }
 
+/* Told at once, not by what comes later. */
+static void frees_twice_and_ends(void)
+{
+	frees_twice();
+	_exit(0);
+}
+
 static void frees_another_between(void)
 {
 	char *object = get(size), *other = get(size);
@@ -194,6 +201,7 @@ static const struct mistake {
 } mistakes[] = {
 	/*                                                 yard    slub    slab    slqb    bonwick slob    bsd44   svr4    sunos4 */
 	{ "free twice",                                   "D       D       D       D       D       D       D       D       D", frees_twice },
+	{ "free twice, and the program ends",             "D       D       D       D       D       D       D       D       D", frees_twice_and_ends },
 	{ "free twice, another object between",           "D       D       D       D       D       D       D       D       D", frees_another_between },
 	{ "free twice, by two threads",                   "D       D       -       W       D       D       D       D       D", frees_in_two_threads },
 	{ "realloc of a freed object",                    "d       D       D       D       D       D       D       D       D", resizes_freed },

@@ -264,8 +264,14 @@ static void one_cache(const struct sy_policy *policy)
 static void guarded(const struct sy_policy *policy)
 {
 	struct sy_heap *heap = open_heap(policy, SY_DEBUG_FREES | SY_DEBUG_PAGES);
-	char *object = sy_kmalloc(heap, 0, 4096, 0, SY_ANY_NODE), *others;
+	struct sy_cache *cache = sy_cache_create(heap, &(struct sy_cache_config){ .name = "guarded", .size = 50 });
+	char *object = sy_kmalloc(heap, 0, 4096, 0, SY_ANY_NODE), *of_cache = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE), *others;
+	uint64_t alive = 0;
 
+	CHECK(!sy_cache_destroy(cache, &alive));
+	CHECK_EQUAL(alive, 1);
+	sy_cache_free(cache, 0, of_cache);
+	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK(!sy_kmalloc(heap, 0, ((size_t)SY_PAGE_SIZE << SY_MAX_ORDER) + 1, SY_ZERO, SY_ANY_NODE)); /* as without pages of its own */
 	sy_kfree(heap, 0, object);
 	sy_heap_trim(heap);

@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build/fuzz"
 PROGRAMS = tuple(sorted(path.stem.removeprefix("fuzz_") for path in HERE.glob("fuzz_*.c")))
-POLICIES = ("yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4")  # that malloc is fuzzed under, in turns
+# that malloc is fuzzed under, in turns
+POLICIES = ("yard", "yard:harden=all", "slub", "slub:harden=all", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4")
 LEAST = 2  # seconds of one run
 MOST_MEMORY = 3000  # MiB
 
@@ -76,7 +77,7 @@ def run(fuzzer: Fuzzer) -> tuple[bool, str]:
     reached = re.findall(r" cov: (\d+)", done.stderr)
     runs = re.search(r"number_of_executed_units: (\d+)", done.stderr) or re.search(r"Done (\d+) runs", done.stderr)
     name = f"{fuzzer.name}{f' ({fuzzer.policy})' if fuzzer.policy else ''}"
-    line = f"{name:24} {fuzzer.seconds:5} s {int(runs[1]) if runs else 0:10,} runs {reached[-1] if reached else '?':>7} places reached"
+    line = f"{name:26} {fuzzer.seconds:5} s {int(runs[1]) if runs else 0:10,} runs {reached[-1] if reached else '?':>7} places reached"
     if done.returncode:
         (findings / f"{fuzzer.name}.log").write_text(done.stderr)
         line += f"  FOUND: see {findings / fuzzer.name}.log"

@@ -58,6 +58,15 @@ def test_each_part_stops_what_it_is_for(policy: str, name: str, made: Path) -> N
     assert attacks.worst(made, attack, attacks.Column(hardened, spec=hardened), RUNS).how != attacks.SUCCEEDED
 
 
+@pytest.mark.parametrize("word", ["links", "zero", "random", "apart", "quarantine"])
+@pytest.mark.parametrize("policy", ["yard", "slub"])
+def test_no_part_lets_a_slab_take_a_second_free_when_all_of_it_is_free(policy: str, word: str, made: Path) -> None:
+    attack = next(one for one in _all(made) if one.name == "double_free_in_free_pages")
+    spec = f"{policy}:harden={word}"
+    outcome = attacks.run(made, attack, attacks.Column(spec, spec=spec))
+    assert outcome.how == attacks.STOPPED and outcome.said.startswith("slabyard: double free: 0x"), outcome
+
+
 def test_a_wrong_word_gets_a_line_that_names_the_right_ones(made: Path) -> None:
     attack = _all(made)[0]
     for value in ("lnks", "zero+", "zero+foo", ""):

@@ -21,8 +21,8 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	const struct sy__slub_slot *own = sy__slub_slot((const struct sy__slub_cache *)(const void *)cache, slot);
 
 #ifdef SY_HARDENED
-	counts->objects_in_use -= own->quarantine.held;
-	counts->objects_cached += own->quarantine.held;
+	counts->objects_in_use -= own->ring.held;
+	counts->objects_cached += own->ring.held;
 #endif
 	if (own->slab)
 		count_slot_slab(counts, own->slab, sy__node_length(cache, own->slab, own->freelist));
@@ -85,8 +85,8 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 	uint32_t kept = 0;
 
 #ifdef SY_HARDENED
-	if (!sy__node_quarantine_is_sound(&cache->base, &own->quarantine))
-		return "slub: what a slot keeps in quarantine is not marked, or not in use";
+	if (!sy__node_ring_is_sound(&cache->base, &own->ring))
+		return "slub: what a slot has in its ring is not marked, or not in use";
 #endif
 	for (struct sy_page *page = own->partial; !wrong && page; page = sy__node_slab(page)->next) {
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)

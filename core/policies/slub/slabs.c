@@ -44,7 +44,7 @@ static inline void *link_objects(struct sy__slub_cache *cache, unsigned slot, ch
 #else
 static void *link_objects(struct sy__slub_cache *cache, unsigned slot, char *memory, uint32_t objects)
 {
-	return sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->quarantine, memory, objects, NULL);
+	return sy__node_link_row(&cache->base, &sy__slub_slot(cache, slot)->ring, memory, objects, NULL);
 }
 #endif
 
@@ -184,7 +184,7 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	uint64_t pages = 0;
 
 #ifdef SY_HARDENED
-	for (void *object; (object = sy__node_dismiss(base, &own->quarantine));)
+	for (void *object; (object = sy__node_dismiss(&own->ring));)
 		free_slow(cache, slot, object);
 #endif
 	if (cache->sheaves)

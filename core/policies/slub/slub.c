@@ -78,7 +78,7 @@
 #include "../../this_slot.h"
 
 #ifdef SY_HARDENED
-#define entry_quarantine(own) (&(own)->quarantine)
+#define entry_ring(own) (&(own)->ring)
 #endif
 
 typedef struct sy__slub_cache entry_cache;
@@ -90,6 +90,10 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 {
 	void *next;
 
+#ifdef SY_HARDENED
+	if (sy__ring_serves(&own->ring))
+		return (*object = sy__ring_pop(&own->ring));
+#endif
 	if (sy__unlikely(sy__slub_is_end(own->freelist)))
 		return false;
 	*object = own->freelist;

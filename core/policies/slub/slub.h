@@ -42,7 +42,7 @@ struct sy__slub_slot {
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 	uint32_t partial_slabs;  /* in partial */
 #ifdef SY_HARDENED
-	struct sy__quarantine quarantine;
+	struct sy__ring ring;
 #endif
 };
 _Static_assert(sizeof(struct sy__slub_slot) % SY_CACHE_LINE == 0, "slots are found by their distance in bytes");

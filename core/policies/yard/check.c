@@ -32,7 +32,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	uint32_t remote = remote_length(cache, own);
 
 #ifdef SY_HARDENED
-	remote += (uint32_t)own->quarantine.held;
+	remote += (uint32_t)own->ring.held;
 #endif
 	counts->objects_in_use -= remote;
 	counts->objects_cached += remote;
@@ -154,15 +154,19 @@ static const char *check_remote(struct sy__yard_cache *cache, const struct sy__y
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__yard_slot *dummy)
 {
+#ifdef SY_HARDENED
+	if (dummy->ring.cache)
+		return "yard: the slot in which nothing may ever be has a ring";
+#endif
 	return dummy->freelist || dummy->slab || dummy->remote || dummy->cache || dummy->first || dummy->empty || dummy->remote_room ?
 	       "yard: something is in the slot in which nothing may ever be" : NULL;
 }
 
 #ifdef SY_HARDENED
-static const char *check_quarantine(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+static const char *check_ring(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__node_quarantine_is_sound(&cache->base, &own->quarantine)
-	               ? NULL : "yard: what a slot keeps in quarantine is not marked, or not in use";
+	return sy__node_ring_is_sound(&cache->base, &own->ring)
+	               ? NULL : "yard: what a slot has in its ring is not marked, or not in use";
 }
 #endif
 
@@ -171,7 +175,7 @@ static const char *check_slots(struct sy__node_cache *base)
 	static const char *(*const checks[])(struct sy__yard_cache *, const struct sy__yard_slot *) = {
 		check_active, check_waiting, check_empty, check_remote,
 #ifdef SY_HARDENED
-		check_quarantine,
+		check_ring,
 #endif
 	};
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);

@@ -17,8 +17,10 @@ void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
 SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *);
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
+#ifndef SY_HARDENED
 static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 {
 	void *object;
@@ -26,14 +28,36 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 	if (sy__unlikely(!own->freelist))
 		return NULL;
 	object = sy__yard_pop(own->cache, &own->freelist, 0);
-	if (sy__unlikely(!object))
-		return NULL;
-#ifndef SY_HARDENED /* whose frees look at the object's slab in any case */
 	sy__call_note(object, own);
-#endif
 	sy__call_end();
 	return object;
 }
+#else
+/* Of the ring, if that serves. What the program has damaged stays where it is, for those to tell that go on. Nothing is noted, as each
+ * free looks at the object's slab. */
+static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
+{
+	void *object;
+
+	if (sy__ring_serves(&own->ring)) {
+		if (sy__unlikely(!sy__ring_take(&own->ring, 0, &object)))
+			return NULL;
+	} else {
+		uint64_t holds;
+
+		object = own->freelist;
+		if (sy__unlikely(!object))
+			return NULL;
+		holds = sy__link_read(&own->cache->base, object, 0);
+		if (!sy__link_is_right(holds))
+			return NULL;
+		own->freelist = sy__link_end(&own->cache->base, holds);
+		*sy__link_at(object, 0) = 0;
+	}
+	sy__call_end();
+	return object;
+}
+#endif
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
 static inline void sy__yard_put_this_slot(void *object)
@@ -64,7 +88,7 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
- * of a large allocation's pages has no mark of a slot. */
+ * of a large allocation's pages has no mark of a slot. What was freed last into its slab, and is freed again, is told there. */
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
@@ -72,6 +96,8 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
+	else if (sy__unlikely(sy__yard_slab(page)->base.local.freelist == object))
+		sy__yard_kfree_again(object, page);
 	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);
 	else

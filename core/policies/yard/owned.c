@@ -127,7 +127,7 @@ static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own,
 
 	own->uncarved = (uint16_t)(own->uncarved - objects);
 #ifdef SY_HARDENED
-	own->freelist = sy__node_link_row(&cache->base, &own->quarantine, first, objects, own->freelist);
+	own->freelist = sy__node_link_row(&cache->base, &own->ring, first, objects, own->freelist);
 #else
 	char *at = first;
 

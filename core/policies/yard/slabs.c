@@ -158,7 +158,7 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	uint64_t pages;
 
 #ifdef SY_HARDENED
-	for (void *object; (object = sy__node_dismiss(base, &own->quarantine));)
+	for (void *object; (object = sy__node_dismiss(&own->ring));)
 		sy__yard_free_slow(cache, slot, object);
 #endif
 	if (!own->slab && !own->first && !own->empty && !own->remote)

@@ -50,6 +50,11 @@ static inline void *refilled(struct sy__yard_slot *own)
 	if (sy__unlikely(!cache || sy__tick_is_due()))
 		return NULL;
 	check_bottom(cache, own);
+#ifdef SY_HARDENED
+	if (sy__ring_serves(&own->ring)) /* after all: what comes next is damaged */
+		object = sy__ring_pop(&own->ring);
+	else
+#endif
 	if (sy__yard_remote_serves(cache, own))
 		object = sy__yard_pop(cache, &own->remote, cache->base.offset);
 	else
@@ -180,6 +185,12 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
+/* In a call: of what came last into its slab already. */
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
+{
+	free_slow_this_slot(sy__yard_cache_of(page), object);
+}
+
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
@@ -240,31 +251,131 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 #else
 
-/* Each free looks at the object, and may leave another one to be freed now (../links.h). */
+/* Each free looks at the object, and clears it; then the slot's ring keeps it (../links.h). */
+
+#define CLEARED_HERE 512u /* bytes; more take a call */
+
+/* Of an object out of the ring: back into its slab, or onto the remote list. In a call that stays open; false: a slow one must
+ * follow. */
+static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
+{
+	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
+	uint32_t owner = sy__yard_owner(sy__yard_slab(page)) & ~SY__YARD_FULL;
+
+	return (owner == sy__yard_mark(cache, own) && sy__yard_put_own(cache, own, page, object, object, 1)) ||
+	       sy__yard_push_remote(cache, own, object, cache->base.offset);
+}
+
+/* So many of the ring's oldest objects, as long as they are marked, and in slabs of the slot's that do not become empty. */
+static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
+{
+	const struct sy__page_map *map = &sy__yard_heap(cache->base.cache.heap)->page_map;
+	uint32_t first = own->ring.first, mark = sy__yard_mark(cache, own), i;
+
+	for (i = 0; i < count; i++) {
+		void *object = own->ring.objects[(first + i) % SY__RING];
+		uint64_t key = sy__link_key(&cache->base, object), *link = sy__link_at(object, cache->base.offset);
+		struct sy__yard_slab *slab = sy__yard_slab(sy__page_map_of(map, object));
+
+		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
+		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
+			break;
+		*link = sy__link_to(&cache->base, key, slab->base.local.freelist);
+		slab->base.local.freelist = object;
+		slab->local_objects++;
+	}
+	own->ring.first = (first + i) % SY__RING;
+	own->ring.held -= i;
+}
+
+/* The older half of a full ring, in a call that ends. Where a slow one ends it, the rest stays. */
+static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard_slot *own)
+{
+	uint32_t half = cache->base.kept / 2u;
+
+	for (;;) {
+		void *object;
+
+		let_go_quickly(cache, own, own->ring.held - half);
+		if (own->ring.held == half)
+			break;
+		object = sy__ring_pop(&own->ring);
+		if (object && sy__unlikely(!hand_back(cache, own, object))) {
+			free_slow_this_slot(cache, object);
+			return;
+		}
+	}
+	end_with_empties(cache, own);
+}
+
+static inline void keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
+{
+	if (sy__ring_put(&cache->base, &own->ring, object, key))
+		let_go(cache, own);
+	else
+		sy__call_end();
+}
+
+static SY__OUT_OF_LINE void clear_and_keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
+{
+	sy__fill(object, 0, cache->base.cleared);
+	keep(cache, own, object, key);
+}
+
+/* Of an object of a few words, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
+static inline void clear(void *object, uint32_t bytes)
+{
+	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+	char *at = object, *end = at + bytes;
+
+	if (bytes % sizeof(pair)) {
+		*sy__link_at(at, 0) = 0;
+		at += sizeof(uint64_t);
+	}
+	for (; at < end; at += sizeof(pair)) {
+		*(pair *)(void *)at = (pair){ 0, 0 };
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	}
+}
+
+/* In a call, which ends. False: it is still open, and nothing has been done, as the free is wrong, or the slot new to the cache. */
+static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
+{
+	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	uint64_t key;
+
+	if (sy__unlikely(!own->ring.cache || !sy__node_is_place(&cache->base, page, object)))
+		return false;
+	key = sy__link_key(&cache->base, object);
+	if (sy__node_looks_free(&cache->base, object, key))
+		return false;
+	if (sy__unlikely(cache->base.cleared > CLEARED_HERE)) {
+		clear_and_keep(cache, own, object, key);
+		return true;
+	}
+	if (cache->base.cleared)
+		clear(object, cache->base.cleared);
+	keep(cache, own, object, key);
+	return true;
+}
+
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
-	struct sy__quarantine *quarantine;
+	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
+	size_t at = sy__page_map_index(map, object);
 	struct sy_page *page;
+	ptrdiff_t slot_offset;
 
-	if (sy__unlikely(!sy__holds(heap, object))) {
+	if (sy__unlikely(at >= SY__READ_AT_ONCE(map->end))) {
 		sy__this_slot_free(object, heap);
 		return;
 	}
-	page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
-	if (sy__unlikely(!sy__page_is_slab(page))) {
+	slot_offset = sy__call_begin();
+	page = sy__page_map_at(map, at);
+	if (sy__unlikely(!sy__page_is_slab(page)))
 		sy__this_slot_large_free(object, heap, page);
-		return;
-	}
-	quarantine = &sy__yard_slot_at(sy__yard_cache_of(page)->base.slots, sy__call_begin())->quarantine;
-	if (sy__unlikely(!quarantine->random)) {
+	else if (sy__unlikely(!free_checked(sy__yard_cache_of(page), page, slot_offset, object)))
 		sy__this_slot_kfree(object, heap);
-		return;
-	}
-	object = sy__node_admit(&sy__yard_cache_of(page)->base, quarantine, page, object);
-	if (object)
-		sy__yard_kfree_other(object, heap);
-	else
-		sy__call_end();
 }
 
 #define free_this_slot entry_free_this_slot

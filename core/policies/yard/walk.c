@@ -54,7 +54,7 @@ static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 			continue;
 		sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);
 #ifdef SY_HARDENED
-		sy__node_walk_quarantine(walk, &sy__yard_slot(cache, slot)->quarantine, slot);
+		sy__node_walk_ring(walk, &sy__yard_slot(cache, slot)->ring, slot);
 #endif
 	}
 }

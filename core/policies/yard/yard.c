@@ -50,7 +50,7 @@
 #include "../../this_slot.h"
 
 #ifdef SY_HARDENED
-#define entry_quarantine(own) (&(own)->quarantine)
+#define entry_ring(own) (&(own)->ring)
 #endif
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
 
@@ -65,6 +65,10 @@ typedef struct sy__yard_slot entry_own;
 
 static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void **object)
 {
+#ifdef SY_HARDENED
+	if (sy__ring_serves(&own->ring))
+		return (*object = sy__ring_pop(&own->ring));
+#endif
 	if (sy__unlikely(!own->freelist))
 		return false;
 	*object = sy__yard_pop(cache, &own->freelist, cache->base.offset);

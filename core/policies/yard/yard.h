@@ -51,7 +51,7 @@ struct sy__yard_slot {
 	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
 	uint32_t seen;                /* tells what it was when the slot was last scavenged, see give_active */
 #ifdef SY_HARDENED
-	struct sy__quarantine quarantine;
+	struct sy__ring ring;
 #endif
 };
 _Static_assert(sizeof(struct sy__yard_slot) % SY_CACHE_LINE == 0, "slots are found by their distance in bytes");
@@ -186,10 +186,10 @@ static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struc
 }
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
- * none yet, or is the dummy. Reads nothing of the object before, whose line may be long in coming. */
+ * none yet, or is the dummy; or the object came last already. Reads nothing of the object before, whose line may be long in coming. */
 static inline bool sy__yard_push_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, size_t offset)
 {
-	if (sy__unlikely(own->remote_room <= 1))
+	if (sy__unlikely(own->remote_room <= 1) || sy__unlikely(own->remote == object))
 		return false;
 	sy__link_set(&cache->base, object, offset, own->remote);
 	own->remote = object;
