@@ -39,6 +39,7 @@ from fidelity_curve import Curves, deviation, draw
 from slabyard.base.errors import UserError
 from slabyard.base.table import Cell, between, document
 from slabyard.capture import importer, linux_caches
+from slabyard.live.geometry import write_empty_trace
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import snapshots
 from slabyard.trace.file import METADATA_KEY, SCHEMA, Cache, Metadata, RecordedCurve, Snapshot, Trace, recorded_curve
@@ -334,10 +335,7 @@ def replayed_geometries(boots: Sequence[Boot], allocator: str) -> tuple[dict[str
     slabinfo = own[0].files("end")["slabinfo"]
     metadata = Metadata(kernel="6.1.192", caches=requests(own, slabinfo), snapshots=[Snapshot("geometry", 0, {"slabinfo": slabinfo})])
     path = own[0].folder / f"{allocator}-geometry.parquet"
-    row = {"kind": "snapshot", "origin": "recorded", "migratetype": -1, "node": -1, "accounted": False}
-    columns = [pa.array([row.get(field.name, "" if pa.types.is_dictionary(field.type) else 0)], field.type) for field in SCHEMA]
-    schema = SCHEMA.with_metadata({METADATA_KEY: metadata.to_json().encode()})
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
+    write_empty_trace(path, metadata)
     with Workload(path, Options(cpus=1, start="empty")) as workload:
         return geometries(slabinfo), geometries(workload.proc(allocator, "slabinfo"))
 

@@ -14,8 +14,10 @@ different in each recording, so the figures are, too; the tests don't check this
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,7 +113,8 @@ def main(folders: list[str]) -> int:
     known = [Path(folder) / f"{name}.parquet" for name in WORKLOADS for folder in folders]
     others = sorted({path for folder in folders for path in Path(folder).glob("*.parquet")} - set(known))
     try:
-        recordings = [measure(path) for path in (*known, *others) if path.exists()]
+        with ProcessPoolExecutor(os.cpu_count()) as pool:
+            recordings = list(pool.map(measure, [path for path in (*known, *others) if path.exists()]))
         table = document(COLUMNS, [one.row() for one in recordings])
         write_text(DOCUMENT, between(DOCUMENT.read_text(), BEGIN, END, f"\n{table}\n\n{counted(recordings)}\n"))
     except UserError as error:

@@ -11,11 +11,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FORM = ROOT / "lab" / "slabyard" / "replay" / "scratch_form.py"
 CONSTANTS = ("SCRATCH_VERSION", "SCRATCH_ALIGN", "NO_HANDLE", "VACATED", "NO_CACHE", "EVENT_IMPLIED")
+WIDTH = 118  # of a line of names
 SHARED = ("SY_PAGE_SHIFT", "SY_MAX_ORDER", "SY_NO_SHEAVES")
 ENUMS = ("sy_flags", "sy_cache_flags")
 LIBRARY = ROOT / "include" / "slabyard" / "slabyard.h"
@@ -68,7 +70,8 @@ def form(header: Path) -> str:
         sizes = ask(header, [f"sizeof({one})" for one in of])
         rows = ask(header, [f"sizeof(*{one})" if array else f"sizeof({one})" for one, (_, _, array) in zip(of, fields, strict=True)])
         size = ask(header, [f"sizeof(struct scratch_{struct})"])[0]
-        out.append(f'    "{struct}": np.dtype({{\n        "names": {[name for _, name, _ in fields]},\n')
+        names = ("\n" + " " * 18).join(textwrap.wrap(", ".join(f"'{name}'" for _, name, _ in fields), WIDTH))
+        out.append(f'    "{struct}": np.dtype({{\n        "names": [{names}],\n')
         formats = [one_format(kind, int(whole), int(row)) for (kind, _, _), whole, row in zip(fields, sizes, rows, strict=True)]
         out.append(f'        "formats": {formats},\n        "offsets": [{", ".join(offsets)}], "itemsize": {size},\n    }}),\n')
     return HEAD + "".join([*out, "}  # fmt: skip\n"]).replace("'", '"')

@@ -97,6 +97,7 @@ struct scratch_run {
 	uint64_t span_ns;               /* length of the trace; its last event may be later by a rounding error */
 	uint64_t grace_ns;              /* length of an RCU grace period */
 	uint16_t kernel, merges;        /* struct sy_kernel: its version; 0 or 1 */
+	uint32_t longest_wait_us;       /* of the recorded allocator for a grace period, at most; 0: not known */
 };
 
 _Static_assert(sizeof(struct scratch_header) == 16, "header");

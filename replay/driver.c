@@ -61,14 +61,20 @@ void driver_tick(struct driver *driver, uint64_t time)
 
 /* ---- Grace periods of the recorded kernel ------------------------------------------------------------------------ */
 
-#define LONGEST_GRACES 3u /* of its usual length: no wait is longer, whatever the trace has seen end later */
+#define LONGEST_GRACES 3u /* of its usual length: where the trace does not tell how long it waited at most */
 
 static const struct scratch *recorded; /* of the one replay that runs in this program */
 static uint64_t next_grace; /* in it: the first that begins now or later */
 
+static uint64_t longest_wait(const struct scratch_run *run)
+{
+	return run->longest_wait_us ? run->longest_wait_us * UINT64_C(1000) : LONGEST_GRACES * run->grace_ns;
+}
+
+/* No wait is longer than the longest, whatever the trace has seen end later. */
 static uint64_t grace_ends(void)
 {
-	uint64_t latest = trace_time + LONGEST_GRACES * recorded->run->grace_ns, ends;
+	uint64_t latest = trace_time + longest_wait(recorded->run), ends;
 
 	while (next_grace < recorded->grace_count && recorded->graces[next_grace].begins_ns < trace_time)
 		next_grace++;
@@ -78,7 +84,7 @@ static uint64_t grace_ends(void)
 
 uint64_t driver_longest_grace(const struct driver *driver)
 {
-	return driver->scratch->run->grace_ns * (driver->as_recorded ? LONGEST_GRACES : 1);
+	return driver->as_recorded ? longest_wait(driver->scratch->run) : driver->scratch->run->grace_ns;
 }
 
 /* A heap by the rules of the recorded kernel begins with its layout, and waits as long as that did. */

@@ -5,7 +5,7 @@
  *                   [--memory BYTES] [--ask-every NS] [--allow-failures] [--locks]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
  *   slabyard-replay --scratch FILE --mode settings [--memory BYTES] [--allow-failures] [--locks]
- *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
+ *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo|slabs [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --limits
  *   slabyard-replay --check --allocator SPEC [--kernel N]
@@ -98,7 +98,7 @@ static bool print_help(void)
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|cost|serve [--points N]\n"
 	     "                [--log FILE] [--memory BYTES] [--ask-every NS] [--allow-failures] [--locks]\n"
 	     "slabyard-replay --scratch FILE --mode settings [--locks]\n"
-	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
+	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo|slabs\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --limits\n"
 	     "slabyard-replay --check --allocator SPEC [--kernel N]\n"
@@ -201,7 +201,7 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 	if (arguments->mode && !mode_is(arguments, "serve") && !mode_is(arguments, "settings") && pass_named(arguments->mode) > PASS_COST)
 		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency, cost, serve or settings", arguments->mode);
 	if (arguments->proc && (pass_named(arguments->proc) <= PASS_COST || pass_named(arguments->proc) == PASSES))
-		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo or slabinfo", arguments->proc);
+		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo, slabinfo or slabs", arguments->proc);
 	if (arguments->cpus)
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
 	if (arguments->log && !mode_is(arguments, "exact"))

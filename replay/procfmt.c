@@ -6,6 +6,7 @@
  *   buddyinfo      per zone, free blocks by order
  *   pagetypeinfo   the same by migrate type, and pageblocks by migrate type at its end
  *   slabinfo       per cache, the newest first: its objects, its slabs, and how its per-CPU queues are tuned
+ *   slabs          per cache, in that order: how slabs are laid out and how much is kept, as files of /sys/kernel/slab say it
  *
  * slabinfo. As in a kernel, free objects in per-CPU state count as active. Active slabs are all but the unused ones that a policy
  * keeps on a list of their own (SLAB's free list). Tunables are zero under allocators without queues of limited length, as under
@@ -120,6 +121,20 @@ void proc_slabinfo(FILE *out, struct sy_heap *heap)
 		print_cache(out, cache);
 }
 
+static void print_slabs(FILE *out, struct sy_heap *heap)
+{
+	fputs("name slab_size objs_per_slab pages min_partial cpu_partial sheaf_capacity\n", out);
+	for (struct sy_cache *cache = NULL; (cache = sy_lab_cache_before(heap, cache));) {
+		struct sy_cache_description is;
+		struct sy_cache_counts counts;
+
+		sy_cache_describe(cache, &is);
+		sy_cache_count(cache, &counts);
+		fprintf(out, "%s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", is.name, is.size, counts.slab_objects,
+		        counts.slab_pages, counts.min_partial, counts.cpu_partial, counts.sheaf_capacity);
+	}
+}
+
 static void print_file(FILE *out, enum pass pass, const struct exact *exact)
 {
 	const struct driver *driver = exact->driver;
@@ -127,6 +142,10 @@ static void print_file(FILE *out, enum pass pass, const struct exact *exact)
 
 	if (pass == PASS_SLABINFO) {
 		proc_slabinfo(out, driver->heap);
+		return;
+	}
+	if (pass == PASS_SLABS) {
+		print_slabs(out, driver->heap);
 		return;
 	}
 	exact_count_pages(exact, &counts);

@@ -38,7 +38,7 @@ struct failed {
 };
 
 /* What is printed of a pass. */
-enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
+enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASS_SLABS, PASSES };
 
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);

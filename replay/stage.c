@@ -21,6 +21,7 @@ static const char *const names[PASSES] = {
 	[PASS_LATENCY] = "latency",     [PASS_COST] = "cost",
 	[PASS_BUDDYINFO] = "buddyinfo", [PASS_PAGETYPEINFO] = "pagetypeinfo",
 	[PASS_SLABINFO] = "slabinfo",
+	[PASS_SLABS] = "slabs",
 };
 
 enum pass pass_named(const char *name)

@@ -57,6 +57,7 @@
 #define sy__slub_new_slab sy__hardened_slub_new_slab
 #define sy__slub_scavenge sy__hardened_slub_scavenge
 #define sy__slub_shrink sy__hardened_slub_shrink
+#define sy__slub_slot_objects sy__hardened_slub_slot_objects
 #define sy__slub_take sy__hardened_slub_take
 #define sy__slub_walk sy__hardened_slub_walk
 #define sy__yard_activate sy__hardened_yard_activate

@@ -466,6 +466,9 @@ struct sy_cache_counts {
 	/* Fixed at creation; 0: the policy has none. A slab may be smaller than this where memory is short. */
 	uint32_t slab_objects, slab_pages; /* of a slab; 0: caches share their pages */
 	uint32_t limit, batchcount, shared; /* of per-CPU queues, in the sense of slabinfo's tunables */
+	uint32_t min_partial;    /* partial slabs that a node keeps though they are empty */
+	uint32_t cpu_partial;    /* free objects that a CPU keeps in partial slabs, each of which is taken to be half free */
+	uint32_t sheaf_capacity; /* objects of a CPU's array */
 };
 
 /* A description of a cache. A merged cache has the name of its first creation. */

@@ -8,6 +8,7 @@ import handmade
 import numpy as np
 
 from slabyard.replay import scratch
+from slabyard.replay.olderfree import first_places
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import gfp
 
@@ -190,6 +191,29 @@ def test_what_was_free_is_free_where_it_was(tmp_path: Path) -> None:
     path = build.write(tmp_path / "t.parquet")
     assert slabs_of(section(path, b"laid")) == ["." * 16, "s" * 16, "s" * 12 + "." * 4]
     assert slabs_of(section(path, b"older")) == laid_out(path) != slabs_of(section(path, b"laid")), "other allocators' are as ever"
+
+
+def test_slabs_that_are_seen_are_whole(tmp_path: Path) -> None:
+    """Of twenty slabs one object was free, and each slab is freed into; of six all went. None of those shares a slab with another one."""
+    build = of_slabs(20, 20 * 16 - 4)
+    for number in range(20):
+        older_frees(build, 100 + number, 16 if number % 3 == 2 else 7)
+    for number in range(2, 20, 3):
+        build.page_free(scratch.NONE, address=100 + number, origin="older", owner="slab")
+    build.cache_alloc(900, 0, address=BASE + (500 << 12))
+    slabs = slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))
+    assert len(slabs) == 20 and slabs.count("f" * 16) == 6
+    assert all(one.count("f") in (7, 16) for one in slabs[:-1])
+
+
+def test_first_places() -> None:
+    """Also where numbers and places don't fit in one word."""
+    generator = np.random.default_rng(1)
+    for most in (1, 9, 1 << 33, (1 << 64) - 1):
+        numbers = generator.integers(0, most, 3000, np.uint64, endpoint=True)
+        numbers[7] = numbers[2000]
+        assert first_places(numbers).tolist() == np.unique(numbers, return_index=True)[1].tolist()
+    assert first_places(np.empty(0, np.uint64)).tolist() == []
 
 
 def test_a_slab_is_of_the_cpu_that_uses_it_first(tmp_path: Path) -> None:

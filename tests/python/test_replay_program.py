@@ -71,7 +71,7 @@ class Scratch:
                 events[at][name] = value
         run = np.zeros(1, RUN)
         handles = max([64, *(event["handle"] + 1 for event in self.events if event["kind"] in (KMALLOC, CACHE_ALLOC))])
-        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS, 0, 0)
+        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS, 0, 0, 0)
         sections = [
             (b"events", events), (b"caches", np.array([(*one, 0) for one in self.caches], CACHE)), (b"zones", np.array(self.zones, ZONE)),
             (b"freeblk", np.array(self.free_blocks, FREE_BLOCKS)), (b"older", np.array(self.older, OLDER)), (b"run", run),

@@ -1,4 +1,4 @@
-"""Frees of maple nodes that come with the end of their address space."""
+"""Frees of maple nodes that were replaced, and of those that come with the end of their address space."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slabyard.capture.trees import Block, Trees
+from slabyard.capture.trees import GATHERED, GRACE_NS, Block, Trees
 from slabyard.capture.writer import _COLUMNS
 from slabyard.trace.file import CACHE_ALLOC, CACHE_FREE, IMPLIED, KFREE, RECORDED
 
 CACHES = ["vm_area_struct", "maple_node", "mm_struct"]
 AREAS, NODES, SPACES = range(3)
 SITES = ["mas_preallocate+0x1", "__mt_dup+0x2", "mas_dup_alloc.isra.0+0x3", "mm_alloc+0x4", "copy_process+0x5", "exit_mmap+0x6",
-         "__mt_destroy+0x7", ""]  # fmt: skip
+         "__mt_destroy+0x7", "vm_area_alloc+0x8", "vm_area_dup+0x9", "vms_complete+0xa", ""]  # fmt: skip
 NO_SITE = len(SITES) - 1
 
 
@@ -23,17 +23,24 @@ class Rows:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
+        self.later = self.cpu = 0
 
     def row(self, kind: int, cache: int, site: str, task: int, number: int = 0, origin: int = RECORDED) -> None:
         base: dict[str, Any] = dict.fromkeys(_COLUMNS, 0)
         where = next(place for place, one in enumerate(SITES) if one.startswith(site)) if site else NO_SITE
         self.rows.append({
-            **base, "time": 10 * len(self.rows), "kind": kind, "cache": cache, "call_site": where, "task": task, "object": number,
+            **base, "time": self.later + 10 * len(self.rows), "cpu": self.cpu,
+            "kind": kind, "cache": cache, "call_site": where, "task": task, "object": number,
             "origin": origin, "address": 0x1000 + 256 * number, "size": 256, "allocated": 256,
         })  # fmt: skip
 
     def node(self, number: int, task: int, site: str = "mas_preallocate") -> None:
         self.row(CACHE_ALLOC, NODES, site, task, number)
+
+    def areas(self, count: int, task: int, site: str = "vm_area_alloc") -> None:
+        """So many areas of the task come, or go."""
+        for _ in range(abs(count)):
+            self.row(CACHE_ALLOC if count > 0 else CACHE_FREE, AREAS, site if count > 0 else "vms_complete", task, 901)
 
     def end(self, root: int, task: int, areas: bool = True) -> None:
         """The task frees its areas, then the root of its tree."""
@@ -47,7 +54,7 @@ class Rows:
 
 def taken(rows: Rows, size: int = 1000, tasks: int = 9) -> tuple[Block, Trees]:
     """All rows behind Trees, which got them in blocks of `size`."""
-    trees, block = Trees(CACHES, SITES, tasks), rows.block()
+    trees, block = Trees(CACHES, SITES, range(tasks)), rows.block()
     parts = [trees.take({name: column[at : at + size] for name, column in block.items()}) for at in range(0, len(rows.rows), size)]
     return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}, trees
 
@@ -59,6 +66,7 @@ def implied(block: Block, kind: int = CACHE_FREE) -> list[int]:
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_nodes_end_with_their_root(size: int) -> None:
     rows = Rows()
+    rows.areas(40, task=1)
     for number in range(4):
         rows.node(number, task=1)
     rows.node(7, task=2)
@@ -66,8 +74,8 @@ def test_nodes_end_with_their_root(size: int) -> None:
     block, trees = taken(rows, size)
     assert implied(block) == [0, 1, 3] and trees.frees == 3
     frees = np.flatnonzero(block["origin"] == IMPLIED)
-    assert frees.tolist() == [6, 7, 8], "just before the root's"
-    assert block["time"][frees].tolist() == [60, 60, 60] and set(block["cache"][frees]) == {NODES}
+    assert frees.tolist() == [46, 47, 48], "just before the root's"
+    assert block["time"][frees].tolist() == [460, 460, 460] and set(block["cache"][frees]) == {NODES}
     assert block["address"][frees].tolist() == [0x1000, 0x1100, 0x1300] and set(block["call_site"][frees]) == {NO_SITE}
 
 
@@ -126,6 +134,73 @@ def test_a_node_that_is_freed_after_all_was_allocated_again() -> None:
     block, trees = taken(rows)
     assert implied(block) == [0] and implied(block, CACHE_ALLOC) == [0] and (trees.frees, trees.allocations) == (1, 1)
     assert block["object"].tolist()[-2:] == [0, 0]
+
+
+def replaced(rows: Rows, nodes: int, areas: int = 10) -> None:
+    """A process of ten areas and more nodes than they need: all but three have been replaced."""
+    rows.areas(areas, task=1)
+    for number in range(nodes):
+        rows.node(number, task=1)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_replaced_nodes_are_freed_together_when_grace_periods_have_passed(size: int) -> None:
+    rows = Rows()
+    rows.cpu = 1
+    replaced(rows, GATHERED + 3)
+    rows.cpu, rows.later = 0, 2 * GRACE_NS - 1000
+    rows.node(800, task=2)
+    rows.later = 2 * GRACE_NS
+    rows.node(801, task=2)
+    block, trees = taken(rows, size)
+    assert implied(block) == list(range(GATHERED)) and trees.frees == GATHERED, "the oldest, and not what the areas need"
+    frees = np.flatnonzero(block["origin"] == IMPLIED)
+    assert block["object"][frees[0] - 1] == 800 and block["object"][frees[-1] + 1] == 801
+    assert set(block["cpu"][frees]) == {1}, "where they were gathered"
+
+
+def test_fewer_than_a_sheaf_wait() -> None:
+    rows = Rows()
+    replaced(rows, GATHERED + 2)
+    rows.later = 9 * GRACE_NS
+    rows.node(800, task=2)
+    assert implied(taken(rows)[0]) == []
+
+
+def test_areas_need_nodes() -> None:
+    rows = Rows()
+    replaced(rows, GATHERED + 3, areas=20)
+    rows.later = 9 * GRACE_NS
+    rows.node(800, task=2)
+    assert implied(taken(rows)[0]) == [], "one more stays"
+    rows.areas(-10, task=1)
+    rows.node(801, task=1)
+    rows.later = 18 * GRACE_NS
+    rows.node(802, task=2)
+    assert implied(taken(rows)[0]) == list(range(GATHERED + 1)), "areas went, and two nodes are replaced"
+
+
+def test_areas_that_a_fork_copies_are_the_childs() -> None:
+    rows = Rows()
+    rows.row(CACHE_ALLOC, SPACES, "copy_process", 1, 50)
+    rows.node(700, task=1, site="__mt_dup")
+    rows.areas(200, task=1, site="vm_area_dup")
+    replaced(rows, GATHERED + 3)
+    rows.later = 9 * GRACE_NS
+    rows.node(800, task=2)
+    assert len(implied(taken(rows)[0])) == GATHERED
+
+
+def test_a_replaced_node_whose_address_is_used_again_was_free() -> None:
+    rows = Rows()
+    replaced(rows, GATHERED + 3)
+    rows.row(CACHE_FREE, NODES, "", 0, 5, IMPLIED)
+    rows.node(5, task=3)
+    rows.later = 9 * GRACE_NS
+    rows.node(800, task=2)
+    block, trees = taken(rows)
+    assert sorted(implied(block)) == list(range(GATHERED)) and trees.frees == GATHERED - 1
+    assert block["object"][np.flatnonzero(block["origin"] == IMPLIED)[0] + 1] == 5, "the import program's stays where it is"
 
 
 def test_without_tasks_nothing_is_known() -> None:

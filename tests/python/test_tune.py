@@ -51,6 +51,12 @@ def test_ranges_and_lists() -> None:
     assert parsed("slub:min_partial=3", "max_order=1,2").spec((1,)) == "slub:min_partial=3,max_order=2"
 
 
+def test_which_kernel_it_is_is_not_varied_unasked() -> None:
+    """No setting makes one version of a kernel another one."""
+    assert not {"linux", "tiny", "usercopy"} & {axis.name for axis in parsed("slub").axes}
+    assert [axis.name for axis in parsed("slub", "linux=6.12,7.0").axes] == ["linux"]
+
+
 def test_without_vary_every_tunable_is_tried() -> None:
     found = parsed("slab:colour=off")
     tunables = {one["name"] for policy in policies() if policy["name"] == "slab" for one in policy["tunables"]}

@@ -38,6 +38,9 @@ void sy__slub_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	sy__node_counts(sy__node_cache(cache), counts, count_slot);
 	counts->objects_in_use -= held;
 	counts->objects_cached += held;
+	counts->min_partial = slub->base.min_partial;
+	counts->cpu_partial = sy__slub_slot_objects(slub);
+	counts->sheaf_capacity = slub->sheaves ? slub->sheaves->capacity : 0;
 }
 
 /* ---- Checking ------------------------------------------------------------------------------------------------- */

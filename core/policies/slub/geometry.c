@@ -140,8 +140,7 @@ static uint32_t min_partial(const struct sy__slub_cache *slub)
 	return automatic < MIN_PARTIAL_MOST ? automatic : MIN_PARTIAL_MOST;
 }
 
-/* Free objects that a slot may keep in its partial slabs, taking each to be half full. */
-static uint32_t slot_objects(const struct sy__slub_cache *slub)
+uint32_t sy__slub_slot_objects(const struct sy__slub_cache *slub)
 {
 	const struct sy_heap *heap = slub->base.cache.heap;
 
@@ -161,7 +160,7 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 /* Slabs on a slot's partial list: each is taken to be half full. */
 static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 {
-	return (slot_objects(slub) * 2 + objects - 1) / objects;
+	return (sy__slub_slot_objects(slub) * 2 + objects - 1) / objects;
 }
 
 /* Kmalloc's classes get theirs when all classes are there. */

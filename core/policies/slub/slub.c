@@ -55,7 +55,7 @@
  *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, sy__node_shrink, sort_partial
  *   calculate_sizes                                     lay_out_object, sy__slub_cache_init
  *   calculate_order, calc_slab_order                    slab_order, fitting_order
- *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit
+ *   set_cpu_partial, slub_set_cpu_partial               sy__slub_slot_objects, slot_limit
  *   __kmem_cache_alias, find_mergeable                  sy__slub_merge, sy__merge_find
  *
  * Locks (level 2 of types.h). A slot's structure, with its partial list, belongs to the caller in its local section. One word of

@@ -223,6 +223,7 @@ uint32_t sy__slub_sheaf_capacity(const struct sy_cache *); /* 0: the cache has n
 
 /* geometry.c */
 bool sy__slub_cache_init(struct sy_cache *);
+uint32_t sy__slub_slot_objects(const struct sy__slub_cache *); /* free ones that a slot may keep in partial slabs, each half full */
 bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
 struct sy_cache *sy__slub_merge(struct sy_heap *, const struct sy_cache *wanted);
 

@@ -114,7 +114,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     schema = schema.append(TASK).append(PID) if header["tasks"] else schema
     tasks, pids = _tasks(header["tasks"])
     texts["task"], of_task = np.unique(tasks, return_inverse=True)
-    trees = Trees([one.name for one in caches], texts["call_site"].tolist(), len(header["tasks"]))
+    trees = Trees([one.name for one in caches], texts["call_site"].tolist(), pids[:-1].tolist())
     try:
         with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
             for block in map(trees.take, reader.blocks()):

@@ -273,11 +273,16 @@ def _run(parent: Any) -> None:
 def _geometry(parent: Any) -> None:
     verb = add_verb(
         parent, "geometry", "slab geometry by object size", verbs.show_geometry,
-        "slabyard geometry --allocator slub --cpus 2 64 192 2048",
+        "slabyard geometry --allocator slub --cpus 2 64 192 2048\n  sudo slabyard geometry --allocator slub --running",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC")
     verb.add_argument("--cpus", type=cpus, metavar="N", help="present CPUs (default: this machine's)")
-    verb.add_argument("sizes", type=count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
+    verb.add_argument("sizes", type=count(1 << 22), nargs="*", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
+    verb.add_argument(
+        "--running", action="store_true",
+        help="in place of sizes, every cache of the running kernel (/sys/kernel/slab, which takes root): the figures that differ from it. "
+        "Ends with 1 where some do",
+    )  # fmt: skip
     add_format(verb)
 
 

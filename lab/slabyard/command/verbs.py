@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..base import programs
 from ..base.errors import DONE, REGRESSION, UserError
 from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
-from ..base.table import Cell, Table, results
+from ..base.table import Cell, Table, render, results
 from ..base.terminal import Progress, note, visible
 from .diff_verb import Baseline, describe_dump
 from .status import completeness
@@ -400,11 +400,26 @@ def run_command(options: argparse.Namespace) -> int:
 def show_geometry(options: argparse.Namespace) -> int:
     from ..replay.allocators import geometry
 
+    if options.running == bool(options.sizes):
+        raise UserError("geometry is about object sizes in bytes, or --running: give one of them")
+    if options.running:
+        return _running_geometry(options)
     cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
     found = geometry(options.allocator, cpus, options.sizes)
     columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
     _print(results(found, options.format, _named_rows(columns, columns)))
     return DONE
+
+
+def _running_geometry(options: argparse.Namespace) -> int:
+    """Of every cache of the running kernel."""
+    from ..live import geometry
+
+    if options.cpus:
+        raise UserError("--running is about this machine with its CPUs; leave out --cpus")
+    found = geometry.measure(options.allocator)
+    _print(to_json(geometry.as_json(found)) if options.format == "json" else render(geometry.tables(found), options.format))
+    return REGRESSION if any(one.differing for one in found) else DONE
 
 
 def draw_layout(options: argparse.Namespace) -> int:

@@ -16,6 +16,8 @@ from . import scratch_form as form
 from .olderfree import PAGE_SHIFT, address_of
 
 GRACE = form.RECORDS["grace"]
+GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
+LONGEST = 3  # times the usual wait
 _ROW_BITS = 32
 
 
@@ -58,6 +60,11 @@ class Graces:
         begins = np.maximum.reduceat(np.where(seen, times[at], -1), starts)
         self._begins.append(begins[begins >= 0])
         self._ends.append(batch["time"].to_numpy()[rows][begins >= 0])
+
+    def longest_wait_us(self) -> int:
+        """Microseconds that memory waits at most: LONGEST times the usual wait, which is longer on a busy machine. 0: not known."""
+        waits = np.concatenate(self._ends) - np.concatenate(self._begins)
+        return min(int(LONGEST * max(GRACE_NS, np.median(waits))) // 1000, 0xFFFFFFFF) if len(waits) else 0
 
     def table(self) -> np.ndarray:
         """dtype GRACE: what began to wait by then, and not by the entry before, waited until."""

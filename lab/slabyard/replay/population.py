@@ -429,6 +429,9 @@ def _arranged(
     used = np.where(empty > 0, kind.slab_objects - empty, kind.per_slab)
     stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, used - counts)))
     holes = proved + _dealt(vacated - int(proved.sum()), np.maximum(0, kind.slab_objects - counts - stay - proved))
+    if kind.proved:  # whole slabs, or what is behind a group would not be in slabs as it was
+        holes += _in_turn(vacated - int(holes.sum()), kind.slab_objects - counts - stay - holes)
+        stay += _in_turn(total - freed - int(stay.sum()), kind.slab_objects - counts - stay - holes)
     left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
     places, cpu_of = _first_uses(slabs, free, slab_bytes)
     places[(empty > 0) & (counts + stay == 0)] = -1
@@ -494,6 +497,11 @@ def _dealt(have: int, wanted: np.ndarray) -> np.ndarray:
     """int64: what each gets of what there is, in proportion to what it wants."""
     total = int(wanted.sum())
     return wanted if total <= have else wanted * have // total
+
+
+def _in_turn(have: int, wanted: np.ndarray) -> np.ndarray:
+    """int64: what each gets of what there is, the first ones first."""
+    return np.clip(have - (np.cumsum(wanted) - wanted), 0, np.maximum(0, wanted))
 
 
 def _holes(slab: np.ndarray, vacated: int, kind: _CachePopulation) -> np.ndarray:

@@ -34,7 +34,7 @@ from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
 from . import olderfree
 from . import scratch_form as form
-from .graces import Graces
+from .graces import GRACE_NS, Graces
 
 NONE = form.NO_HANDLE
 VACATED = form.VACATED
@@ -43,7 +43,6 @@ PAGE_SHIFT = form.SY_PAGE_SHIFT
 ALIGN = form.SCRATCH_ALIGN
 MAX_ORDER = form.SY_MAX_ORDER
 LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
-GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
 
 KMALLOC = form.EVENT_KMALLOC
 KFREE = form.EVENT_KFREE
@@ -104,6 +103,7 @@ class Traffic:
     given_back: np.ndarray  # uint64: addresses of slabs older than the trace that it saw given back
     vacant: olderfree.Vacant
     graces: np.ndarray  # of dtype GRACE
+    longest_wait_us: int  # for the end of a grace period; 0: not known
 
 
 @dataclass
@@ -183,7 +183,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     before_snapshot = True  # no snapshot so far
     with path.open("wb") as out:
         out.write(b"\0" * _HEADER_BYTES)
-        for batch in source.batches():
+        for batch in source.batches(trace.SCHEMA.names):
             numbers = codes(batch["kind"], trace.KINDS)
             flags = _flags(batch["gfp_flags"], gfp_texts) & ~np.uint32(gfp.ACCOUNT)
             flags[batch["accounted"].to_numpy(zero_copy_only=False)] |= np.uint32(gfp.ACCOUNT)
@@ -265,7 +265,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, environment: boo
     traffic = Traffic(
         Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes,
         end_classes, means, (class_pages, kinds_there & 0xFFFFFFFF), (class_pages, kinds_there), peak >> PAGE_SHIFT,
-        proofs.free_objects(vacant), addresses, vacant, graces.table(),
+        proofs.free_objects(vacant), addresses, vacant, graces.table(), graces.longest_wait_us(),
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
@@ -363,8 +363,7 @@ def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray
     chosen = kind == KMALLOC
     kinds = olderfree.class_kinds(column["allocated"][chosen], column["flags"][chosen])
     pairs = np.stack([column["address"][chosen] >> np.uint64(PAGE_SHIFT), kinds.astype(np.uint64)], axis=1)
-    _, first = np.unique(pairs[:, 0], return_index=True)
-    return pairs[first]
+    return pairs[olderfree.first_places(pairs[:, 0])]
 
 
 def _joined_pages(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -418,6 +417,7 @@ def finish(
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
         translation.span, GRACE_NS, kernel_version(metadata), merges_classes,
+        translation.traffic.longest_wait_us,
     )  # fmt: skip
     sections = [
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),

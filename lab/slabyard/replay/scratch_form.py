@@ -88,8 +88,9 @@ RECORDS = {
         "offsets": [0, 8], "itemsize": 16,
     }),
     "run": np.dtype({
-        "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges"],
-        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2"],
-        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 40, 42], "itemsize": 48,
+        "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges",
+                  "longest_wait_us"],
+        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2", "<u4"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 40, 42, 44], "itemsize": 48,
     }),
 }  # fmt: skip

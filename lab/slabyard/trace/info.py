@@ -137,6 +137,8 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
     shown = caches[:most_caches]
     more = f"{len(caches) - len(shown)} more; --format csv shows all of them, --caches who holds memory."
     notes = [] if len(shown) == len(caches) else [more]
+    if about["implied_frees"]:
+        notes.append(f"Of recorded calls; {counted(about['implied_frees'], 'free')} without one, as in bulk or by kfree_rcu, are implied.")
     body: list[list[Cell]] = [
         [cache["name"] or "(unnamed)", cache["object_size"], cache["slab_size"], cache["allocs"], cache["frees"]] for cache in shown
     ]

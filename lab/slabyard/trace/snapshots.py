@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,7 +196,14 @@ def parse_zoneinfo(text: str) -> list[Zone]:
     return sorted((zone for zone in zones if zone.managed), key=lambda zone: zone.start_pfn)
 
 
-def take_slab_attributes(folder: Path) -> dict[str, dict[str, str]] | None:
+# The attributes that describe a cache and its population; the rest of the folder is tunables and statistics of the kernel's own.
+ATTRIBUTES = (
+    "align", "cache_dma", "cpu_slabs", "ctor", "destroy_by_rcu", "hwcache_align", "object_size", "objects", "objects_partial",
+    "objs_per_slab", "order", "partial", "reclaim_account", "sheaf_capacity", "slab_size", "usersize",
+)  # fmt: skip
+
+
+def take_slab_attributes(folder: Path, wanted: Sequence[str] = ATTRIBUTES) -> dict[str, dict[str, str]] | None:
     """/sys/kernel/slab as {cache: {attribute: value}}; None where the kernel has none.
 
     A merged cache is a link to a folder with a made-up name (`:0000064`); its attributes stand under every one of its names.
@@ -212,17 +220,10 @@ def take_slab_attributes(folder: Path) -> dict[str, dict[str, str]] | None:
         if entry.startswith(":") and target in linked:
             continue
         if target not in known:
-            known[target] = _attributes(Path(target))
+            known[target] = _attributes(Path(target), wanted)
         caches[entry] = known[target]
     return caches
 
 
-# The attributes that describe a cache and its population; the rest of the folder is statistics of the kernel's own.
-_ATTRIBUTES = (
-    "align", "cache_dma", "cpu_slabs", "ctor", "destroy_by_rcu", "hwcache_align", "object_size", "objects", "objects_partial",
-    "objs_per_slab", "order", "partial", "reclaim_account", "sheaf_capacity", "slab_size", "usersize",
-)  # fmt: skip
-
-
-def _attributes(folder: Path) -> dict[str, str]:
-    return {name: text.strip() for name in _ATTRIBUTES if (text := read_text_if_there(folder / name)) is not None}
+def _attributes(folder: Path, wanted: Sequence[str]) -> dict[str, str]:
+    return {name: text.strip() for name in wanted if (text := read_text_if_there(folder / name)) is not None}
