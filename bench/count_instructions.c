@@ -1,7 +1,7 @@
 /*
  * count-instructions: how many instructions an allocation and a free take inside an allocator's shared library.
  *
- *   count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT]
+ *   count-instructions [--preload LIB] [--fill COUNT [--remote] --order in|reverse|shuffled] [--at-most LIMIT]
  *                      [--places FILE] kmem|kmalloc|malloc|resize
  *
  * Times of a few nanoseconds depend on the machine, its clock and its neighbours. Instructions don't, so they can be counted in
@@ -20,7 +20,7 @@
  * --fill: COUNT objects are allocated, then freed in the order of allocation, in reverse, or shuffled: once unwatched, then
  * watched. A step takes microseconds, so only every eleventh call is watched. Eleven divides no usual number of objects in a
  * slab or an array, nor of calls from one look at the clock to the next (core/this_slot.h). So calls that fill or empty a slab, or
- * look at the clock, are watched as often as they occur. Printed are the means of both functions and their sum. With --foreign
+ * look at the clock, are watched as often as they occur. Printed are the means of both functions and their sum. With --remote
  * another thread allocates the objects, unwatched, and then waits; the watched thread only frees.
  *
  * --places, with pairs: FILE gets a line for each instruction in the calls that took the printed number of them: "alloc" or
@@ -150,12 +150,12 @@ static const struct kind {
  * with two. */
 typedef uintptr_t library_function(uintptr_t first, uintptr_t second);
 
-/* What is traced; the thread of --foreign fills it. */
+/* What is traced; the thread of --remote fills it. */
 static struct {
 	const struct kind *kind;
 	size_t count; /* 0: pairs */
 	enum order { IN_ORDER, REVERSE, SHUFFLED } order;
-	bool foreign;
+	bool remote;
 	int filled; /* the pipe into which the thread says that it is done */
 	library_function *alloc, *free;
 	uintptr_t cache;  /* of kmem, or 0 */
@@ -266,9 +266,9 @@ static bool fill_by_thread(void)
 
 static void fill_and_drain(bool watched)
 {
-	if (traced.foreign && !fill_by_thread())
+	if (traced.remote && !fill_by_thread())
 		_exit(2);
-	if (!traced.foreign)
+	if (!traced.remote)
 		fill(watched);
 	arrange();
 	for (size_t i = 0; i < traced.count; i++) {
@@ -489,7 +489,7 @@ static void follow(pid_t child, struct counted functions[2])
 
 struct request {
 	const char *preload, *fill, *order, *at_most, *places, *traced;
-	bool foreign;
+	bool remote;
 };
 
 /* Keeps both processes on one CPU: a step is then a switch between them, and no other CPU has to be woken. It only saves time. */
@@ -512,7 +512,7 @@ static void run_again(const struct request *request, int report)
 		setenv("LD_PRELOAD", request->preload, 1);
 	setenv("LD_BIND_NOW", "1", 1);
 	execl("/proc/self/exe", "count-instructions", "--traced", channel, "--fill", request->fill, "--order", request->order,
-	      request->foreign ? "--foreign" : traced.kind->name, request->foreign ? traced.kind->name : NULL, (char *)NULL);
+	      request->remote ? "--remote" : traced.kind->name, request->remote ? traced.kind->name : NULL, (char *)NULL);
 	_exit(2);
 }
 
@@ -549,7 +549,7 @@ static int trace(const struct request *request)
 	alloc = figure(&functions[0], traced.count > 0);
 	release = figure(&functions[1], traced.count > 0);
 	printf("%s %.1f %s %.1f sum %.1f\n", traced.kind->alloc, alloc, traced.kind->free, release, alloc + release);
-	if ((!functions[0].calls && !request->foreign) || !functions[1].calls) {
+	if ((!functions[0].calls && !request->remote) || !functions[1].calls) {
 		fprintf(stderr, "count-instructions: a function was never called\n");
 		return 2;
 	}
@@ -564,7 +564,7 @@ static int trace(const struct request *request)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT] "
+	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT [--remote] --order in|reverse|shuffled] [--at-most LIMIT] "
 	                "[--places FILE] kmem|kmalloc|malloc|resize\n");
 	return 2;
 }
@@ -585,8 +585,8 @@ static bool understand(const struct request *request, const char *kind)
 		return false;
 	traced.count = (size_t)count;
 	traced.order = (enum order)order;
-	traced.foreign = request->foreign;
-	return count ? !request->places : !request->foreign;
+	traced.remote = request->remote;
+	return count ? !request->places : !request->remote;
 }
 
 int main(int argc, char **argv)
@@ -595,7 +595,7 @@ int main(int argc, char **argv)
 	const struct option options[] = {
 		{ "--preload", &request.preload, NULL },
 		{ "--fill", &request.fill, NULL },
-		{ "--foreign", NULL, &request.foreign },
+		{ "--remote", NULL, &request.remote },
 		{ "--order", &request.order, NULL },
 		{ "--at-most", &request.at_most, NULL },
 		{ "--places", &request.places, NULL },

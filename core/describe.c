@@ -40,12 +40,12 @@ enum sy_giving sy_heap_gives(const struct sy_heap *heap)
 
 void sy_policy_describe(const struct sy_policy *policy, struct sy_policy_description *description)
 {
-	enum sy_giving unasked = policy->shrink ? SY_GIVES_WHEN_ASKED : SY_GIVES_AT_ONCE;
+	enum sy_giving usual = policy->shrink ? SY_GIVES_WHEN_ASKED : SY_GIVES_AT_ONCE;
 
 	*description = (struct sy_policy_description){ .name = policy->name, .summary = policy->summary, .paper = policy->paper,
 		                                       .tunables = policy->tunables, .tunable_count = policy->tunable_count,
 		                                       .presets = policy->presets, .preset_count = policy->preset_count,
-		                                       .gives = policy->never_reclaims ? SY_GIVES_NEVER : unasked };
+		                                       .gives = policy->never_reclaims ? SY_GIVES_NEVER : usual };
 }
 
 void sy_cache_describe(const struct sy_cache *cache, struct sy_cache_description *description)

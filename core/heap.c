@@ -512,6 +512,7 @@ static const struct sy__heap_hooks hooks = {
 	.reclaim = reclaim,
 	.before_growth = sy__run_cache_before_growth,
 	.release_retained = sy__retained_release,
+	.release_run = sy__large_release,
 };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)

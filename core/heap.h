@@ -33,6 +33,8 @@ struct sy__heap_hooks {
 	 * empty slabs; the caller has it release them, and looks again. `tries`: how often this request did so. */
 	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
 	void (*release_retained)(struct sy_heap *, unsigned slot);
+	/* For the run caches: gives the pages of a run back that no client has; how many. */
+	uint64_t (*release_run)(struct sy_heap *, unsigned slot, struct sy_page *head);
 };
 
 struct sy_heap {

@@ -17,7 +17,7 @@
 struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use);
 
-/* Takes a run of `count` pages (at least one), the start of a block of that order: a row of blocks, each of the largest power of two
+/* Takes a run of `count` pages (at least one), the start of a block of that order: blocks side by side, each of the largest power of two
  * that still fits. Each block has a head of its own, and is given back by itself. */
 struct sy_page *sy__pages_take_run(struct sy_heap *, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
                                    enum sy_page_use use);
@@ -45,7 +45,7 @@ void sy__pages_detach(struct sy_pages *, struct sy_heap *);
 bool sy__pages_decay(struct sy_pages *);
 void sy__pages_decay_idle(struct sy_pages *); /* the same for a thread that looks each half second, whatever the program does */
 
-/* Outside of calls: the program has got so many pages from the system elsewhere, so free ones go back if there are many beside what
+/* Outside of calls: the program has got this many pages from the system elsewhere, so free ones go back if there are many beside what
  * is held. And how many pages have memory. */
 void sy__pages_offset_growth(struct sy_pages *, size_t count);
 size_t sy__pages_backed(const struct sy_pages *);
@@ -67,8 +67,8 @@ struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 /* Whether some heap has had the page of an arbitrary address. */
 bool sy__pages_were_used(const struct sy_heap *, const void *address);
 
-/* Moves the end of the reserved range of a heap's own pages: to so many bytes, or to the end of what is in use or has memory, if that
- * is more. The range may extend again, up to its first length or to addresses that somebody else has taken. All slots of the heap
+/* Moves the end of the reserved range of a heap's own pages: to this many bytes, or to the end of what is in use or has memory, if that
+ * is more. The range may extend again, up to its first length or to addresses that the program has taken. All slots of the heap
  * are stopped (sy__slots_stop). False: nothing changed; the pages are not the heap's own, or the addresses are taken. */
 bool sy__reservation_resize(struct sy_heap *, size_t bytes);
 

@@ -65,12 +65,12 @@
  *   sy__source_withdraw(p, bytes)  turns usable space into reserved space again; its contents are lost
  *   sy__source_prefer_huge(p, bytes)  asks for the machine's huge pages there; false: it has none
  *   sy__source_prefer_small(p, bytes)  asks for small pages there, as little of the space is ever touched
- *   sy__source_tells()             whether anybody can tell what has memory
- *   sy__source_has(p, bytes, least)  whether at least so many bytes there have memory; true if nobody can tell
- *   sy__source_allows(bytes)       whether the limit to the process's addresses allows so many in all; it may have been set
+ *   sy__source_tells()             whether the system tells what has memory
+ *   sy__source_has(p, bytes, least)  whether at least `least` bytes there have memory; true if the system does not tell
+ *   sy__source_allows(bytes)       whether the limit to the process's addresses allows these bytes in all; it may have been set
  *                                  after they were reserved
  *   sy__source_release(p, bytes)   gives the address space back, or the end of it
- *   sy__source_reserve_at(p, bytes)  reserves such an end again; false: somebody else has those addresses
+ *   sy__source_reserve_at(p, bytes)  reserves such an end again; false: the program has those addresses
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same
  *  

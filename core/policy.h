@@ -95,6 +95,8 @@ struct sy_policy {
 	/* Slow. */
 	const char *(*refuses)(const struct sy_heap_config *); /* why tunables and the kind of heap do not go together, in one line for the user;
 	                                                  * or NULL */
+	bool (*idle)(const struct sy_heap_config *, unsigned tunable); /* this tunable, whatever its value, changes nothing beside the others;
+	                                                  * NULL: each changes something */
 	bool (*heap_init)(struct sy_heap *);           /* fills the zeroed structure; false: no memory, nothing kept */
 	void (*heap_fini)(struct sy_heap *);           /* all caches are gone; gives every page back */
 	struct sy_cache *(*cache_merge)(struct sy_heap *, const struct sy_cache *wanted); /* an existing cache to share, or NULL */

@@ -30,7 +30,7 @@
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SCAVENGE_PERIOD SY__SECOND
-#define FEW_SLOTS 2u /* the shared one and a thread's: whoever is alone gives up what it retains before the heap grows */
+#define FEW_SLOTS 2u /* the shared one and a thread's: a thread that is alone gives up what it retains before the heap grows */
 #define GROWN_SHARE 4u
 #define GROWN_LEAST (((size_t)16 << 20) / SY_PAGE_SIZE)
 #define RUN_CACHE_PERIOD (SY__SECOND / 10)

@@ -60,8 +60,11 @@ def _address(text):
     """The value of an expression, as an address."""
     if not text:
         raise gdb.GdbError("give an address, as an expression of the program's")
-    value = gdb.parse_and_eval(text)
-    return hex(int(value.cast(gdb.lookup_type("unsigned long"))) & ((1 << 64) - 1))
+    try:
+        value = gdb.parse_and_eval(text)
+        return hex(int(value.cast(gdb.lookup_type("unsigned long"))) & ((1 << 64) - 1))
+    except gdb.error as error:
+        raise gdb.GdbError(f"{text}: {error}") from error
 
 
 class Sy(gdb.Command):

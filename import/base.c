@@ -36,7 +36,7 @@ enum {
 	TABLE_BITS = 14,
 	TABLE = 1 << TABLE_BITS,
 	REMEMBERED = 4, /* page allocations of each CPU, and as many object frees */
-	FRESH = 8,      /* they are forgotten after so many events of the other kind */
+	FRESH = 8,      /* they are forgotten after this number of events of the other kind */
 	ALIGN = 2 << 20, /* bytes */
 	ALIGN_LIKELY = 512 << 20,
 	LIKELY = 16,

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 #define CACHE_LINE 64
-#define LEAST_PLACES 8 /* different addresses: so many are not all multiples of a cache line by chance */
+#define LEAST_PLACES 8 /* different addresses: as many are not all multiples of a cache line by chance */
 
 void caches_init(struct caches *caches, const struct texts *texts)
 {
@@ -228,7 +228,7 @@ void cache_holds(struct cache *cache, const struct class *class)
 		cache->allocated = class->allocated;
 }
 
-void caches_settle(struct caches *caches)
+void caches_resolve(struct caches *caches)
 {
 	collect_names(caches);
 	for (uint32_t i = 0; i < caches->class_count; i++) {

@@ -7,7 +7,7 @@
  *
  * If the last part is missing, the import failed.
  *
- * The texts come from a file that anybody may have made. Bytes outside ASCII are written as the code points of the same value.
+ * The texts come from a file that may be made up. UTF-8 stays as it is; a byte that is none becomes `\xff`, four characters.
  */
 #include "import.h"
 
@@ -16,17 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/json.h"
+
+/* A zero follows the text. */
 static void put_text(FILE *json, const char *text, size_t length)
 {
 	fputc('"', json);
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c == '"' || c == '\\')
-			fprintf(json, "\\%c", c);
-		else if (c < 32 || c > 126)
-			fprintf(json, "\\u%04x", c);
+	for (size_t i = 0; i < length;) {
+		const unsigned char *c = (const unsigned char *)text + i;
+		unsigned bytes = json_utf8_length(c);
+		if (*c == '"' || *c == '\\')
+			fprintf(json, "\\%c", *c);
+		else if (*c < 32 || *c == 127)
+			fprintf(json, "\\u%04x", *c);
+		else if (bytes)
+			fwrite(c, 1, bytes, json);
 		else
-			fputc(c, json);
+			fprintf(json, "\\\\x%02x", *c);
+		i += bytes ? bytes : 1;
 	}
 	fputc('"', json);
 }

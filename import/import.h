@@ -347,7 +347,7 @@ struct class {
 	uint64_t places;    /* a bit for each address, by its hash: a rough count of different ones */
 	uint16_t name;      /* printed on the allocation, or NO_TEXT */
 	uint16_t free_name; /* majority vote of the names that its objects' frees print */
-	uint16_t cache;     /* once settled */
+	uint16_t cache;     /* once resolved */
 };
 
 struct cache {
@@ -385,7 +385,7 @@ void class_beside(struct caches *, uint32_t a, uint32_t b);     /* they share a 
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
 void caches_join_equal_sizes(struct caches *);                  /* where pages are shared: a size is one cache */
 void caches_join_grown(struct caches *);                        /* where they are not: classes that share a page run are one cache */
-void caches_settle(struct caches *);                            /* once joined: fills list and class.cache */
+void caches_resolve(struct caches *);                            /* once joined: fills list and class.cache */
 void cache_holds(struct cache *, const struct class *);         /* its sizes are at least those of the class */
 uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
 uint32_t cache_alignment(const struct cache *);                 /* that its addresses prove, in bytes; 0: nothing */
@@ -401,8 +401,8 @@ struct implied {
 	uint32_t sequence; /* keeps the order of those before one record */
 	uint32_t history;  /* allocations: of the run */
 	uint32_t call_site;/* object allocation: of the free that proves it */
-	uint32_t size, allocated; /* object allocation, once settled */
-	uint16_t cache;    /* object allocation, once settled: NO_CACHE for a kmalloc */
+	uint32_t size, allocated; /* object allocation, once resolved */
+	uint16_t cache;    /* object allocation, once resolved: NO_CACHE for a kmalloc */
 	uint16_t name;     /* object allocation: as its free prints it, or NO_TEXT */
 	uint8_t kind;      /* enum implied_kind */
 	uint8_t free_kind; /* object allocation: KFREE or CACHE_FREE */
@@ -424,7 +424,7 @@ struct cache_alloc {
 	uint32_t history; /* of its page run, or NONE */
 	uint32_t class;
 	uint16_t name;    /* printed by its free, or NO_TEXT */
-	uint16_t cache;   /* once settled */
+	uint16_t cache;   /* once resolved */
 };
 
 struct resolution {

@@ -4,7 +4,7 @@
  *
  * lab/slabyard/capture/perfformat.py reads what a file says of its own form, and describes it in a few lines (its `layout`): where the
  * data is, what a sample consists of, and where each event has its fields. What it cannot describe goes through perf script. So here are
- * only records of known form: whoever made the file, each size and place is checked, and a sample that is too short is counted as
+ * only records of known form: each size and place is checked, and a sample that is too short is counted as
  * a line that cannot be read.
  *
  * Order. perf has a buffer for each CPU, and empties one after the other; behind each round stands a FINISHED_ROUND. What comes in a round

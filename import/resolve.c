@@ -432,7 +432,7 @@ static bool is_of_stride(const struct cache *cache, const struct class *class)
 	return !cache->allocated || cache->allocated == class->allocated;
 }
 
-static void settle_cache_allocs(struct resolution *result)
+static void resolve_cache_allocs(struct resolution *result)
 {
 	struct caches *caches = &result->caches;
 	for (uint32_t i = 0; i < result->history_count; i++)
@@ -454,7 +454,7 @@ static void settle_cache_allocs(struct resolution *result)
 }
 
 /* Finds the cache and size of an object with an implied allocation: by the name on its free, its slab, or the call site of its free. */
-static void settle_implied_alloc(struct resolution *result, struct implied *implied)
+static void resolve_implied_alloc(struct resolution *result, struct implied *implied)
 {
 	const struct history *history = &result->histories[implied->history];
 	const struct free_site *site = &result->caches.free_sites[implied->call_site];
@@ -487,7 +487,7 @@ static int by_time(const void *a, const void *b)
 	return (one->sequence > other->sequence) - (one->sequence < other->sequence);
 }
 
-static void settle(struct walk *walk)
+static void resolve_late(struct walk *walk)
 {
 	struct resolution *result = walk->result;
 	for (uint32_t i = 0; i < walk->run_count; i++)
@@ -498,11 +498,11 @@ static void settle(struct walk *walk)
 		caches_join_equal_sizes(&result->caches);
 	else
 		caches_join_grown(&result->caches);
-	caches_settle(&result->caches);
-	settle_cache_allocs(result);
+	caches_resolve(&result->caches);
+	resolve_cache_allocs(result);
 	for (uint32_t i = 0; i < result->implied_count; i++)
 		if (result->implied[i].kind == IMPLIED_OBJECT_ALLOC)
-			settle_implied_alloc(result, &result->implied[i]);
+			resolve_implied_alloc(result, &result->implied[i]);
 	if (result->implied_count)
 		qsort(result->implied, result->implied_count, sizeof *result->implied, by_time);
 }
@@ -527,7 +527,7 @@ void resolve(struct capture *capture, const struct base *base, const struct slab
 		case PAGE_FREE: page_free(&walk, record); break;
 		}
 	}
-	settle(&walk);
+	resolve_late(&walk);
 	page_map_free(&walk.pages);
 	live_map_free(&walk.objects);
 	live_pool_free(&walk.pool);

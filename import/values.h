@@ -56,7 +56,7 @@ static inline bool pointer(struct word word, uint64_t *value)
 		read = hexadecimal(after(word, 2), value);
 	else if (is_null(word))
 		*value = 0;
-	else if (word.end - word.start > 16) /* no hexadecimal one has so many digits */
+	else if (word.end - word.start > 16) /* no hexadecimal number has more digits */
 		read = decimal(word, value);
 	else
 		read = hexadecimal(word, value);

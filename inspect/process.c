@@ -105,7 +105,7 @@ bool process_open(struct target *target, pid_t pid, int *status, struct fault *f
 	target->memory = open(proc_path(pid, "mem"), O_RDONLY | O_CLOEXEC);
 	if (target->memory < 0 && (errno == EACCES || errno == EPERM)) {
 		*status = MISSING;
-		return refuse(fault, "process %ld may not be looked into by this user; use sudo", (long)pid);
+		return refuse(fault, "process %ld may not be looked into by this user; it takes the right to trace it (root, or the process's user)", (long)pid);
 	}
 	if (target->memory < 0 || readlink(proc_path(pid, "exe"), target->program, sizeof(target->program) - 1) <= 0)
 		return refuse(fault, "process %ld has no program: it is a kernel thread, or has ended", (long)pid);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads an amount of exactly so many characters; a unit may be a small letter, too. What is too large for 64 bits becomes UINT64_MAX.
+/* Reads an amount of exactly `length` characters; a unit may be a small letter, too. What is too large for 64 bits becomes UINT64_MAX.
  * False: it is none. */
 static inline bool sy__amount(const char *text, size_t length, uint64_t *amount)
 {

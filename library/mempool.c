@@ -3,7 +3,7 @@
  *
  * A pool holds min_nr elements that it got when there was memory. It hands them out only when the allocator refuses, and every
  * freed element refills the reserve first. So if every holder of an element can free it without allocating another one of the
- * same pool, somebody who waits gets one in the end. That is the promise, and why an allocation that may wait never fails.
+ * same pool, a thread that waits gets one in the end. That is the promise, and why an allocation that may wait never fails.
  *
  * Waiting. In a kernel the waiter sleeps until an element is freed, and tries again every five seconds, because the allocator
  * may have memory by then. Here it tries again every millisecond. Memory is this short only when something is badly wrong; and

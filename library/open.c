@@ -106,7 +106,7 @@ static struct sy_pages_config pages_config(const struct sy_heap_options *options
 	};
 }
 
-/* A heap with so many bytes of addresses. NULL: no memory, for the heap (*had_pages) or for its page allocator. */
+/* A heap with this many bytes of addresses. NULL: no memory, for the heap (*had_pages) or for its page allocator. */
 static struct sy_heap *open_within(const struct sy_heap_config *config, const struct sy_heap_options *options, size_t reserve,
                                    bool *had_pages)
 {
@@ -120,7 +120,7 @@ static struct sy_heap *open_within(const struct sy_heap_config *config, const st
 	return heap;
 }
 
-/* Tries with fewer addresses where so many are refused, or leave no room for the heap's own tables. What the caller has chosen is
+/* Tries with fewer addresses where as many are refused, or leave no room for the heap's own tables. What the caller has chosen is
  * not reduced. */
 static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, const struct sy_heap_options *options,
                                           bool *had_pages)

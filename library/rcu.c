@@ -311,13 +311,13 @@ static sy__lock_t *lock_of(spinlock_t *lock)
 	return (sy__lock_t *)(void *)lock;
 }
 
-void sy__spin_lock(spinlock_t *lock)
+void spin_lock(spinlock_t *lock)
 {
 	spin_locks++;
 	sy__lock(lock_of(lock));
 }
 
-bool sy__spin_trylock(spinlock_t *lock)
+int spin_trylock(spinlock_t *lock)
 {
 	bool got = sy__lock_try(lock_of(lock));
 
@@ -325,7 +325,7 @@ bool sy__spin_trylock(spinlock_t *lock)
 	return got;
 }
 
-void sy__spin_unlock(spinlock_t *lock)
+void spin_unlock(spinlock_t *lock)
 {
 	sy__unlock(lock_of(lock));
 	spin_locks--;

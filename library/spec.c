@@ -166,6 +166,8 @@ static bool refuse_policy(const char *text, size_t length, const struct sy__spec
 	char names[200] = "";
 
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		if (is_word((*at)->name, text, length_to(text, ',')))
+			return refuse(fault, "%.*s: write a colon behind %s: %s:tunable=value", shown(text, length), text, (*at)->name, (*at)->name);
 		consider(&nearest, (*at)->name);
 		append(names, sizeof names, "%s%s", at == sy_policies ? "" : !at[1] && !other ? " and " : ", ", (*at)->name);
 	}

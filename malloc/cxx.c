@@ -79,31 +79,31 @@ static SY__COLD void *retry_by_handler(size_t align, size_t size)
 	return object;
 }
 
-static void *new_aligned(size_t size, size_t align, enum sy__debug_interface interface)
+static void *new_aligned(size_t size, size_t align, unsigned by)
 {
 	void *object = sy__allocate_aligned(align, size);
 
 	if (sy__unlikely(!object))
 		object = retry_by_handler(align, size);
 	if (sy__unlikely(!sy__service.fast))
-		sy__debugging_tag(object, interface);
+		sy__debugging_tag(object, by);
 	return object;
 }
 
 /* All that the fast path does not serve. */
-static SY__OUT_OF_LINE void *new_other(size_t size, enum sy__debug_interface interface)
+static SY__OUT_OF_LINE void *new_other(size_t size, unsigned by)
 {
-	return new_aligned(size, 1, interface);
+	return new_aligned(size, 1, by);
 }
 
 /* Contains the fast path of malloc, as fast.c explains. */
-static inline void *new_object(size_t size, enum sy__debug_interface interface)
+static inline void *new_object(size_t size, unsigned by)
 {
 	void *object = NULL;
 
 	if (sy__likely(size - 1 < sy__service.small))
 		object = sy__default_malloc_small(size, sy__service.fast);
-	return sy__likely(object) ? object : new_other(size, interface);
+	return sy__likely(object) ? object : new_other(size, by);
 }
 
 EXPORT void *cxx_new(size_t size) __asm__("_Znw" SIZE_CODE);
@@ -123,54 +123,54 @@ void *cxx_new_array(size_t size)
 
 void *cxx_new_aligned(size_t size, size_t align)
 {
-	return new_aligned(size, align, SY__BY_NEW);
+	return new_aligned(size, align, SY__BY_ALIGNED(SY__BY_NEW, align));
 }
 
 void *cxx_new_array_aligned(size_t size, size_t align)
 {
-	return new_aligned(size, align, SY__BY_NEW_ARRAY);
+	return new_aligned(size, align, SY__BY_ALIGNED(SY__BY_NEW_ARRAY, align));
 }
 
 /* ---- delete ------------------------------------------------------------------------------------------------------- */
 
-static SY__OUT_OF_LINE void delete_other(void *object, size_t size, enum sy__debug_interface interface)
+static SY__OUT_OF_LINE void delete_other(void *object, size_t size, unsigned by)
 {
-	if (sy__debugging_expects(object, size, interface))
+	if (sy__debugging_expects(object, size, by))
 		sy__release(object);
 }
 
-/* Contains the fast path of free, too. Callers also pass an alignment or std::nothrow. Neither matters here, and in every calling
- * convention that the library is for, a function may be called with more arguments than it has. */
-static inline void delete_object(void *object, size_t size, enum sy__debug_interface interface)
+/* Contains the fast path of free, too. Callers may also pass std::nothrow, which does not matter: in every calling convention that the
+ * library is for, a function may be called with more arguments than it has. */
+static inline void delete_object(void *object, size_t size, unsigned by)
 {
 	if (sy__likely(sy__service.small))
 		sy__default_free(object, &sy__service.fast);
 	else
-		delete_other(object, size, interface);
+		delete_other(object, size, by);
 }
 
-#define DELETE(name, symbol, interface) \
-	EXPORT void name(void *object) __asm__(symbol); \
-	void name(void *object) \
+#define DELETE_BY(name, symbol, arguments, size, by) \
+	EXPORT void name arguments __asm__(symbol); \
+	void name arguments \
 	{ \
-		delete_object(object, 0, interface); \
+		delete_object(object, size, by); \
 	}
-#define DELETE_SIZED(name, symbol, interface) \
-	EXPORT void name(void *object, size_t size) __asm__(symbol); \
-	void name(void *object, size_t size) \
-	{ \
-		delete_object(object, size, interface); \
-	}
+#define DELETE(name, symbol, interface) DELETE_BY(name, symbol, (void *object), 0, interface)
+#define DELETE_SIZED(name, symbol, interface) DELETE_BY(name, symbol, (void *object, size_t size), size, interface)
+#define DELETE_ALIGNED(name, symbol, interface) \
+	DELETE_BY(name, symbol, (void *object, size_t align), 0, SY__BY_ALIGNED(interface, align))
+#define DELETE_SIZED_ALIGNED(name, symbol, interface) \
+	DELETE_BY(name, symbol, (void *object, size_t size, size_t align), size, SY__BY_ALIGNED(interface, align))
 
 DELETE(cxx_delete, "_ZdlPv", SY__BY_NEW)
 DELETE(cxx_delete_array, "_ZdaPv", SY__BY_NEW_ARRAY)
 DELETE_SIZED(cxx_delete_sized, "_ZdlPv" SIZE_CODE, SY__BY_NEW)
 DELETE_SIZED(cxx_delete_array_sized, "_ZdaPv" SIZE_CODE, SY__BY_NEW_ARRAY)
-DELETE(cxx_delete_aligned, "_ZdlPv" ALIGN_CODE, SY__BY_NEW)
-DELETE(cxx_delete_array_aligned, "_ZdaPv" ALIGN_CODE, SY__BY_NEW_ARRAY)
-DELETE_SIZED(cxx_delete_sized_aligned, "_ZdlPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW)
-DELETE_SIZED(cxx_delete_array_sized_aligned, "_ZdaPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW_ARRAY)
+DELETE_ALIGNED(cxx_delete_aligned, "_ZdlPv" ALIGN_CODE, SY__BY_NEW)
+DELETE_ALIGNED(cxx_delete_array_aligned, "_ZdaPv" ALIGN_CODE, SY__BY_NEW_ARRAY)
+DELETE_SIZED_ALIGNED(cxx_delete_sized_aligned, "_ZdlPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW)
+DELETE_SIZED_ALIGNED(cxx_delete_array_sized_aligned, "_ZdaPv" SIZE_CODE ALIGN_CODE, SY__BY_NEW_ARRAY)
 DELETE(cxx_delete_nothrow, "_ZdlPv" NOTHROW_CODE, SY__BY_NEW)
 DELETE(cxx_delete_array_nothrow, "_ZdaPv" NOTHROW_CODE, SY__BY_NEW_ARRAY)
-DELETE(cxx_delete_aligned_nothrow, "_ZdlPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW)
-DELETE(cxx_delete_array_aligned_nothrow, "_ZdaPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW_ARRAY)
+DELETE_ALIGNED(cxx_delete_aligned_nothrow, "_ZdlPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW)
+DELETE_ALIGNED(cxx_delete_array_aligned_nothrow, "_ZdaPv" ALIGN_CODE NOTHROW_CODE, SY__BY_NEW_ARRAY)

@@ -365,14 +365,14 @@ void *sy__allocate_aligned(size_t align, size_t size)
 {
 	void *object = NULL;
 
-	if (align <= ALIGNMENT)
+	if (align <= ALIGNMENT && !(sy__service.heap && sy__service.heap->debug)) /* which counts what was asked for */
 		return sy__allocate(size > align ? size : align);
 	if (size > PTRDIFF_MAX)
 		return no_memory();
 	if (!start())
 		return early(align, size);
 	if (sy__service.heap->debug)
-		return aligned_debugged(align, size);
+		return aligned_debugged(align > ALIGNMENT ? align : ALIGNMENT, size);
 	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(sy__service.heap))
 		return sy__allocate(size ? (size + align - 1) & ~(align - 1) : align);
 	object = align <= MOST_ALIGNED ? sy_malloc(sy__service.heap, aligned_request(align, size), 0) : NULL;

@@ -87,11 +87,11 @@ static char *place(char *start, size_t align)
 }
 
 /* The object behind a header at the start of its mapping. */
-static void *begin(char *start, size_t bytes, size_t used, const struct mapping_joints *joints)
+static void *begin(char *start, size_t bytes, size_t used, const struct mapping_parts *parts)
 {
 	struct mapping_header *header = (struct mapping_header *)(void *)start;
 
-	*header = (struct mapping_header){ sy__mapping_mark(header), start, bytes, used, *joints };
+	*header = (struct mapping_header){ sy__mapping_mark(header), start, bytes, used, *parts };
 	count(1, used);
 	return header + 1;
 }
@@ -162,26 +162,26 @@ static bool should_cache(size_t bytes)
 
 /* ---- Mappings ------------------------------------------------------------------------------------------------------ */
 
-static void *reuse(size_t size, struct mapping_joints *joints)
+static void *reuse(size_t size, struct mapping_parts *parts)
 {
-	static const struct mapping_joints none;
+	static const struct mapping_parts none;
 	size_t used, bytes;
 	char *start;
 
 	if (size > MAPPING_CACHE_MOST)
 		return NULL;
 	used = bytes = align_up(size + sizeof(struct mapping_header), sy__system_page_bytes());
-	start = sy__mapping_cache_take(&bytes, joints);
+	start = sy__mapping_cache_take(&bytes, parts);
 	if (start)
 		note_demand();
-	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
+	return start ? begin(start, bytes, used, parts ? parts : &none) : NULL;
 }
 
 void *sy__mapping_reuse(size_t size)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 
-	return reuse(size, &joints);
+	return reuse(size, &parts);
 }
 
 void *sy__mapping_reuse_to_grow(size_t size)
@@ -256,7 +256,7 @@ void *sy__mapping_create(size_t size, size_t align)
 /* Puts a mapping into the bins for its size, if hardly a page of it is in memory. False: it is still there to be dealt with. */
 static bool cache_by_size(const struct mapping_header *ended)
 {
-	if (ended->joints.count || !sy__mapping_cache_has_bin(ended->bytes))
+	if (ended->parts.count || !sy__mapping_cache_has_bin(ended->bytes))
 		return false;
 	if (sy__mmap_threshold_is_untouched(sy__service.heap, ended->start, ended->used))
 		return sy__mapping_cache_give_bin(ended->start, ended->bytes);
@@ -266,7 +266,7 @@ static bool cache_by_size(const struct mapping_header *ended)
 static void cache_or_unmap(const struct mapping_header *ended)
 {
 	if (should_cache(ended->bytes))
-		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->joints);
+		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->parts);
 	else
 		sy__system_unmap(ended->start, ended->bytes);
 }
@@ -294,7 +294,7 @@ size_t sy__mapping_usable(const void *object)
 
 bool sy__mapping_resizes(const void *object)
 {
-	return !sy__mapping_header(object)->joints.count;
+	return !sy__mapping_header(object)->parts.count;
 }
 
 static void use(struct mapping_header *header, size_t bytes)

@@ -22,8 +22,8 @@
  * then grows into that rest first (sy__mapping_cache_take_behind), without a system call. So a program that builds one array
  * after the other has the pages of the first one for all.
  *
- * Joints. mremap takes nothing that spans two of the kernel's mappings, and moved pages stay a mapping of their own. So whoever
- * uses a joined range remembers where its parts meet (mapping_joints) and gives it back whole, with its joints. A program that
+ * Parts. mremap takes nothing that spans two of the kernel's mappings, and moved pages stay a mapping of their own. So the
+ * user of a joined range remembers where its parts meet (mapping_parts) and gives it back whole, with its parts. A program that
  * allocates and frees the same large object again and again has it joined once. For a request that is smaller by more than an
  * eighth the range is split into its parts first. Objects that will grow, and so be moved, get no joined range. mremap may refuse
  * all the same, where a program has changed a part of a range (mprotect, madvise). The range is then unmapped, or the object
@@ -40,12 +40,12 @@
  * elsewhere doesn't pile up.
  *
  * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all. The
- * bins have at most MOST_BINNED bytes of addresses. Both keep a range for MAPPING_CACHE_MS. Whoever comes by gives old ranges
+ * bins have at most MOST_BINNED bytes of addresses. Both keep a range for MAPPING_CACHE_MS. Any thread that comes by gives old ranges
  * back: mappings that are created and freed, and slow calls of the heap (sy_heap.on_slow_call). malloc_trim gives back all of them, as
  * does running out of addresses or memory.
  *
  * There are no locks, because a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all
- * interleavings). In the table, whoever changes entry.start from anything to BUSY owns the entry. The owner stores a start, or
+ * interleavings). In the table, the thread that changes entry.start from anything to BUSY owns the entry. The owner stores a start, or
  * NULL, with release; the words of the entry and the range's pages go along with it. Searchers read sizes of entries that they
  * don't own, and check again when they do. In the bins, a word goes from NULL to a range by compare-and-exchange (release), and
  * from a range to NULL by an exchange (acquire). After that nobody else knows of the range, so nothing is read that somebody
@@ -69,7 +69,7 @@
 #define MOST_BYTES ((size_t)128 << 20)
 #define LEAST_REST ((size_t)128 << 10)
 #define AGE_MS 25u /* between two looks at all entries */
-#define SPARSE 4u  /* of so many pages at most one is in memory */
+#define SPARSE 4u  /* at most one page in 4 is in memory */
 #define SLACK 8u   /* times what is asked for: what may be handed out with it */
 
 #ifndef WAYS
@@ -82,17 +82,17 @@
 #define BINS_AGE_MS 100u /* between two looks at all bins */
 
 struct entry {
-	char *start; /* NULL: the entry is free; BUSY: somebody owns it */
+	char *start; /* NULL: the entry is free; BUSY: a thread owns it */
 	size_t bytes;
 	size_t used;  /* from the start: behind them hardly a page is in memory, as far as is known */
 	size_t since; /* milliseconds */
-	struct mapping_joints joints; /* for the entry's owner alone */
+	struct mapping_parts parts; /* for the entry's owner alone */
 };
 
 struct range {
 	char *start;
 	size_t bytes, used;
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 };
 
 static struct entry entries[RANGES];
@@ -160,7 +160,7 @@ static bool keep(const struct range *range)
 		__atomic_store_n(&entry->bytes, range->bytes, __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->used, range->used, __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->since, sy__milliseconds(), __ATOMIC_RELAXED);
-		entry->joints = range->joints;
+		entry->parts = range->parts;
 		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -212,7 +212,7 @@ static struct entry *best(size_t wanted, char **start)
 	return found;
 }
 
-/* Takes the best range for so many bytes. SIZE_MAX: the largest. */
+/* Takes the best range for this many bytes. SIZE_MAX: the largest. */
 static bool take_best(size_t wanted, struct range *range)
 {
 	char *start = NULL;
@@ -222,7 +222,7 @@ static bool take_best(size_t wanted, struct range *range)
 		return false;
 	range->start = start;
 	range->used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
-	range->joints = entry->joints;
+	range->parts = entry->parts;
 	range->bytes = leave(entry);
 	return true;
 }
@@ -238,8 +238,8 @@ static void split_joined(const struct range *range)
 {
 	size_t bytes = range->bytes;
 
-	for (uint32_t left = range->joints.count; left--;) {
-		struct range part = { .bytes = range->joints.bytes[left], .used = range->joints.bytes[left] };
+	for (uint32_t left = range->parts.count; left--;) {
+		struct range part = { .bytes = range->parts.bytes[left], .used = range->parts.bytes[left] };
 
 		bytes -= part.bytes;
 		part.start = range->start + bytes;
@@ -252,14 +252,14 @@ static void split_joined(const struct range *range)
 static bool take_single(size_t wanted, struct range *range)
 {
 	while (take_best(wanted, range)) {
-		if (!range->joints.count)
+		if (!range->parts.count)
 			return true;
 		split_joined(range);
 	}
 	return false;
 }
 
-/* Leaves what the range has beyond so many bytes in the table. */
+/* Leaves what the range has beyond this many bytes in the table. */
 static void cut(struct range *range, size_t bytes)
 {
 	if (range->bytes < bytes + LEAST_REST)
@@ -313,7 +313,7 @@ static void give_up(char *grown, size_t bytes, const struct range *others, uint3
 		sy__system_unmap(grown + behind, bytes - behind);
 }
 
-/* Grows a range to so many bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
+/* Grows a range to `bytes` bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
 	char *grown = sy__system_remap(range->start, range->bytes, bytes, MREMAP_MAYMOVE, NULL);
@@ -339,24 +339,24 @@ static char *grow_alone(const struct range *range, size_t bytes)
 	return grown;
 }
 
-static char *join(const struct range *range, size_t *bytes, struct mapping_joints *joints)
+static char *join(const struct range *range, size_t *bytes, struct mapping_parts *parts)
 {
 	struct range others[MAPPING_JOINED];
 	size_t joined = 0;
 	char *grown;
 
-	joints->count = collect(others, *bytes - range->bytes);
-	for (uint32_t each = 0; each < joints->count; each++)
-		joined += joints->bytes[each] = (uint32_t)others[each].bytes;
+	parts->count = collect(others, *bytes - range->bytes);
+	for (uint32_t each = 0; each < parts->count; each++)
+		joined += parts->bytes[each] = (uint32_t)others[each].bytes;
 	if (*bytes < range->bytes + joined)
 		*bytes = range->bytes + joined;
-	grown = grow(range, *bytes, others, joints->count, joined);
+	grown = grow(range, *bytes, others, parts->count, joined);
 	if (grown)
 		sy__mapping_cache_offset_growth(*bytes - range->bytes - joined);
 	return grown;
 }
 
-/* Whether hardly a page of the range behind so many bytes is in memory, and at most `most` bytes of it are. */
+/* Whether hardly a page of the range behind these bytes is in memory, and at most `most` bytes of it are. */
 static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 {
 	size_t behind = range->bytes - bytes, few = behind / SPARSE < most ? behind : most * SPARSE;
@@ -364,26 +364,26 @@ static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 	return range->used <= bytes || sparse(range->start + bytes, few, range->used - bytes);
 }
 
-static char *take_from_table(size_t *bytes, struct mapping_joints *joints)
+static char *take_from_table(size_t *bytes, struct mapping_parts *parts)
 {
-	size_t wanted = joints ? *bytes : SIZE_MAX;
+	size_t wanted = parts ? *bytes : SIZE_MAX;
 	struct range range;
 
 	if (!__atomic_load_n(&table_bytes, __ATOMIC_RELAXED) || !take_best(wanted, &range))
 		return NULL;
-	if (range.joints.count && joints && is_as_good(&range, *bytes)) {
-		*joints = range.joints;
+	if (range.parts.count && parts && is_as_good(&range, *bytes)) {
+		*parts = range.parts;
 		*bytes = range.bytes;
 		return range.start;
 	}
-	if (range.joints.count) {
+	if (range.parts.count) {
 		split_joined(&range);
 		if (!take_single(wanted, &range))
 			return NULL;
 	}
 	if (range.bytes < *bytes)
-		return joints && !sparse_behind(&range, 0, range.bytes) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
-	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes, *bytes))
+		return parts && !sparse_behind(&range, 0, range.bytes) ? join(&range, bytes, parts) : grow_alone(&range, *bytes);
+	if (!parts || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes, *bytes))
 		cut(&range, *bytes);
 	*bytes = range.bytes;
 	return range.start;
@@ -399,9 +399,9 @@ size_t sy__mapping_cache_take_behind(char *end, size_t bytes)
 		if (start_of(entry) != end || !own(entry, end))
 			continue;
 		range.used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
-		range.joints = entry->joints;
+		range.parts = entry->parts;
 		range.bytes = leave(entry);
-		if (range.joints.count) {
+		if (range.parts.count) {
 			keep_or_end(&range);
 			return 0;
 		}
@@ -413,12 +413,12 @@ size_t sy__mapping_cache_take_behind(char *end, size_t bytes)
 
 /* ---- The table: giving ------------------------------------------------------------------------------------------------------- */
 
-void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_joints *joints)
+void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_parts *parts)
 {
 	struct range range = { .start = start, .bytes = bytes, .used = used };
 
-	if (joints)
-		range.joints = *joints;
+	if (parts)
+		range.parts = *parts;
 	keep_or_end(&range);
 }
 
@@ -444,7 +444,7 @@ static size_t end_entries(size_t now, size_t age)
 /* Unmaps up to `most` bytes from the end of a range, or all of a joined one; returns how many. */
 static size_t end_part(struct entry *entry, char *start, size_t most)
 {
-	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->joints.count, bytes = leave(entry);
+	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->parts.count, bytes = leave(entry);
 	size_t part = joined || bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
 
 	sy__system_unmap(start + rest, part);
@@ -569,15 +569,15 @@ static size_t end_bins(size_t now, size_t age)
 
 /* ---- Both --------------------------------------------------------------------------------------------------------- */
 
-char *sy__mapping_cache_take(size_t *bytes, struct mapping_joints *joints)
+char *sy__mapping_cache_take(size_t *bytes, struct mapping_parts *parts)
 {
 	char *start = NULL;
 
-	if (joints) {
-		joints->count = 0;
+	if (parts) {
+		parts->count = 0;
 		start = take_from_bins(bytes);
 	}
-	return start ? start : take_from_table(bytes, joints);
+	return start ? start : take_from_table(bytes, parts);
 }
 
 void sy__mapping_cache_age(void)

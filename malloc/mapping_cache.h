@@ -19,7 +19,7 @@
 #define MAPPING_JOINED 7u
 
 /* The parts of a range that was joined of several of the kernel's mappings: the sizes of all but the first, in order of address. */
-struct mapping_joints {
+struct mapping_parts {
 	uint32_t count;
 	uint32_t bytes[MAPPING_JOINED];
 };
@@ -33,21 +33,21 @@ static inline size_t sy__milliseconds(void)
 size_t sy__system_page_bytes(void);
 
 /* Takes a range of whole pages, with anything in them. *bytes: how many are wanted, then how many there are: somewhat more, or much
- * more that is hardly in memory. joints: receives the range's joints; NULL: the range is for an object that will grow, and has
+ * more that is hardly in memory. parts: receives the range's parts; NULL: the range is for an object that will grow, and has
  * none. NULL: there is no such range. */
-char *sy__mapping_cache_take(size_t *bytes, struct mapping_joints *);
+char *sy__mapping_cache_take(size_t *bytes, struct mapping_parts *);
 
-/* Takes a cached range that begins where the caller's ends, of about so many bytes. Returns its bytes; 0: there is none. */
+/* Takes a cached range that begins where the caller's ends, of about this many bytes. Returns its bytes; 0: there is none. */
 size_t sy__mapping_cache_take_behind(char *end, size_t bytes);
 
-/* Gives up to so many bytes in memory back to the operating system, because the program has got as many fresh ones from it. */
+/* Gives up to this many bytes in memory back to the operating system, because the program has got as many fresh ones from it. */
 void sy__mapping_cache_offset_growth(size_t bytes);
 
 /* Caches a range of whole pages that can be read and written, or unmaps it. The first `used` bytes may be in memory; behind them
- * nobody has written since sy__mapping_cache_take() handed them out. joints: as from there; NULL: none. */
-void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_joints *);
+ * nobody has written since sy__mapping_cache_take() handed them out. parts: as from there; NULL: none. */
+void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_parts *);
 
-/* Whether there is a bin for ranges of so many bytes. */
+/* Whether there is a bin for ranges of this size. */
 bool sy__mapping_cache_has_bin(size_t bytes);
 
 /* Puts a range of one mapping, hardly in memory, into its bin. False: there is no room, and the caller still has it. */

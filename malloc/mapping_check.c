@@ -1,5 +1,5 @@
 /*
- * Which addresses are objects that are mappings of their own. Whoever frees or resizes an address outside of the heap means such an
+ * Which addresses are objects that are mappings of their own. A free or resize of an address outside of the heap means such an
  * object, or is wrong.
  *
  * A header in front of the object has a mark that follows from its address. Nothing else has that, but memory in front of a wrong

@@ -13,7 +13,7 @@ struct mapping_header {
 	char *start;  /* of the mapping */
 	size_t bytes; /* of the mapping */
 	size_t used;  /* of them: the object's, and what is before it */
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 };
 _Static_assert(sizeof(struct mapping_header) == SY__MAPPING_HEADER_BYTES, "a cache line");
 _Static_assert(offsetof(struct mapping_header, start) == offsetof(struct sy__mapping, start) &&

@@ -27,16 +27,16 @@
 #include "core/types.h"
 
 #define WINDOW 16u /* pages */
-#define FEW 8u     /* one of so many pages may be in memory */
+#define FEW 8u     /* one page in 8 may be in memory */
 #define LEAST_KNOWN 16   /* freed objects in a row that are untouched */
 #define LEAST_SEEN 16384 /* pages of live objects in a row that are untouched */
 #define LATER 32u      /* allocations until a live object is looked at */
 #define MOST_TOUCHED 3 /* objects that are touched */
 #define MOST_DOUBLINGS 8u
-#define LOOKED_AT 4u /* one in so many objects is looked at */
+#define LOOKED_AT 4u /* one object in 4 is looked at */
 #define SELDOM 16u   /* the same of the heap's objects, while they are touched */
 
-static int touched; /* above 0: so many objects were touched; below 0: so many in a row were not */
+static int touched; /* above 0: number of objects touched; below 0: number in a row that were not */
 static int untouched; /* pages of live objects that were not touched, since one was */
 static uintptr_t recent[LATER]; /* the last allocations: start and number of pages */
 static size_t begun, ended; /* allocations and frees: numbers that place the windows */

@@ -17,7 +17,7 @@ const char *sy__process_spec(void);
 /* To be called when the program has set a limit to its addresses or data, RLIMIT_AS or RLIMIT_DATA, in bytes; SIZE_MAX: none. */
 void sy__process_limited(int resource, size_t bytes);
 
-/* Makes room for a mapping of so many bytes: under a limit to addresses by cutting the heap's reservation, under one to data by
+/* Makes room for a mapping of this size: under a limit to addresses by cutting the heap's reservation, under one to data by
  * giving up free memory that the heap has used. Outside of calls of the heap. False: nothing was gained. */
 bool sy__process_make_room(size_t bytes);
 
@@ -38,7 +38,7 @@ bool sy__process_is_own(void);
 /* SLABYARD_HUGE_PAGES is off. */
 extern bool sy__process_small_pages;
 
-/* Whether the user's limit allows so many bytes more in mappings. */
+/* Whether the user's limit allows this many bytes more in mappings. */
 bool sy__process_may_hold(size_t more);
 
 /* What mlockall does. 0, or the number of an error. */
@@ -148,7 +148,7 @@ static inline void report_remove(const void *object)
 
 /* ---- sample.c --------------------------------------------------------------------------------------------------------- */
 
-/* One allocation in so many is sampled; 0: none. Exported, for the program and others to write. */
+/* One allocation in N is sampled, with this N; 0: none. Exported, for the program and others to write. */
 extern unsigned slabyard_sample_rate;
 
 /* Puts the function that samples in front of the service's, if the user wants it. */

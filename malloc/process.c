@@ -41,7 +41,7 @@
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 #define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - LEAST_RESERVE) /* 0: the library's default */
 #define UNKNOWN SIZE_MAX
-#define LEFT_OVER 16u                  /* one in so many parts of a limit stays free where the other mappings are not known */
+#define LEFT_OVER 16u                  /* 1/16 of a limit stays free where the other mappings are not known */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
@@ -76,7 +76,7 @@ static size_t less(size_t bytes)
 	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(LEAST_RESERVE - 1);
 }
 
-/* Without a heap malloc returns NULL. Whoever set the limit is told once. */
+/* Without a heap malloc returns NULL. The user, who set the limit, is told once. */
 static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 {
 	static bool told;
@@ -181,7 +181,7 @@ static size_t minus(size_t from, size_t bytes)
 	return from > bytes ? from - bytes : 0;
 }
 
-/* Bytes of pages that fit into so many bytes of addresses together with their descriptors and page map. */
+/* Bytes of pages that fit into these bytes of addresses together with their descriptors and page map. */
 static size_t range(size_t addresses)
 {
 	return addresses / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE;
@@ -263,7 +263,7 @@ static bool has_room(size_t bytes)
 	return room != NULL;
 }
 
-/* Cuts the reservation so that a mapping of so many bytes finds room. Where the other mappings are not known it is cut by so many
+/* Cuts the reservation so that a mapping of that size finds room. Where the other mappings are not known it is cut by so many
  * bytes, and the system is asked whether that suffices. */
 static bool make_room(size_t limit, size_t bytes)
 {
@@ -391,7 +391,7 @@ bool sy__process_is_own(void)
 	return sy__system_process() == process;
 }
 
-/* Another thread may have held the lock, but was changing nothing: a fork waits for whoever has all slots stopped. */
+/* Another thread may have held the lock, but was changing nothing: a fork waits for the thread that has all slots stopped. */
 void sy__process_forked(void)
 {
 	process = sy__system_is_shut_in() ? 0 : sy__system_process();

@@ -6,11 +6,11 @@
  * find them where they find mappings, and free has not one instruction more. malloc has none while nothing is sampled. While
  * something is, malloc goes by the service's pointer, to a function that counts down in each thread (fast.c).
  *
- * slabyard_sample_rate is N. Whoever writes it, the program or another process, switches sampling on and off: the heap's slow calls look
+ * slabyard_sample_rate is N. The program or another process writes it, and so switches sampling on and off: the heap's slow calls look
  * at it now and then. The intervals are random, N in the mean, so that no pattern of the program escapes.
  *
  * Windows. Counting adds 12 instructions to the 18 of a hot malloc. With a rate from WINDOWED on, malloc counts only in one of WINDOWS windows of
- * time, at random, and samples so many times as many there. Slow calls begin windows and end them; no window is ended, and none begun,
+ * time, at random, and samples that many times more there. Slow calls begin windows and end them; no window is ended, and none begun,
  * by a program that makes none.
  *
  * At most MOST_LIVE objects are sampled at once. Freed ones can't be touched while they are in the quarantine, which has about as many.
@@ -45,7 +45,7 @@ static struct {
 	unsigned live;
 	uint64_t random;
 	bool counts;  /* malloc goes by `allocate` */
-	bool opening; /* somebody has begun to open the heap of samples */
+	bool opening; /* a thread has begun to open the heap of samples */
 } sampling;
 
 struct sy_heap *sy__sampled;

@@ -7,7 +7,7 @@
  *   SLABYARD_LIMIT       bytes that malloc may hold
  *   SLABYARD_HUGE_PAGES  off: no huge pages for the heap
  *   SLABYARD_BACKGROUND  on: a thread gives back what others freed before they went idle (background.c)
- *   SLABYARD_SAMPLE      one allocation in so many is a guarded object (sample.c)
+ *   SLABYARD_SAMPLE      1/N of the allocations are guarded objects (sample.c)
  *   SLABYARD_STATS       a file for a report at the program's end (report.c)
  *
  * A value that makes no sense ends the program with one line and status 2. Programs with more rights than their user (set-user-ID)

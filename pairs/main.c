@@ -337,8 +337,5 @@ int main(int count, char **words)
 {
 	struct fault fault;
 
-	if (act(count, words, &fault))
-		return 0;
-	fprintf(stderr, "slabyard-pairs: %s\n", fault.text);
-	return 2;
+	return program_status("slabyard-pairs", act(count, words, &fault), &fault);
 }

@@ -22,10 +22,9 @@
 
 /* ---- Strings -------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 character that begins here, 0 if none does. Surrogates and overlong forms are none. */
-static unsigned utf8_length(const unsigned char *s)
+unsigned json_utf8_length(const unsigned char *s)
 {
-	unsigned length = s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	unsigned length = s[0] < 0x80 ? 1 : s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
 	for (unsigned i = 1; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)
@@ -42,7 +41,7 @@ static void write_string(FILE *out, const char *text)
 
 	putc('"', out);
 	while (*s) {
-		unsigned length = *s < 0x80 ? 1 : utf8_length(s);
+		unsigned length = json_utf8_length(s);
 
 		if (*s == '"' || *s == '\\')
 			fprintf(out, "\\%c", *s);

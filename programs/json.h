@@ -17,6 +17,9 @@ struct json {
 	bool filled[JSON_DEPTH]; /* the container of this depth has a member */
 };
 
+/* Bytes of the UTF-8 character that begins here, 0 if none does; surrogates and overlong forms are none. A zero ends the text. */
+unsigned json_utf8_length(const unsigned char *);
+
 /* The key of every function: a member's name, or NULL for an element of an array (or the outermost value). */
 void json_begin(struct json *, FILE *out);
 void json_object(struct json *, const char *key);

@@ -68,3 +68,10 @@ bool option_number(const char *option, const char *text, uint64_t min, uint64_t 
 		return true;
 	return refuse(fault, "%s cannot be %s: give a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
 }
+
+int program_status(const char *program, bool done, const struct fault *fault)
+{
+	if (!done)
+		fprintf(stderr, "%s: %s\n", program, fault->text);
+	return done ? 0 : 2;
+}

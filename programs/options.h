@@ -26,4 +26,7 @@ bool number_read(const char **text, uint64_t min, uint64_t max, uint64_t *value)
 /* The same of a text that is nothing else. */
 bool number_whole(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
+/* The exit status of a program of ours, 0 or 2; a fault is told on standard error. */
+int program_status(const char *program, bool done, const struct fault *);
+
 #endif

@@ -123,6 +123,23 @@ void spec_list(struct json *json)
 	json_array_end(json);
 }
 
+void spec_idle(struct json *json, const struct spec *spec, uint16_t kernel)
+{
+	struct sy_policy_description is = { 0 };
+	struct sy_heap_config config = { 0 };
+
+	if (spec->policy) {
+		sy_policy_describe(spec->policy, &is);
+		config = spec_heap_config(spec, 1, 1);
+		config.kernel.version = kernel;
+	}
+	json_array(json, NULL);
+	for (unsigned i = 0; i < is.tunable_count; i++)
+		if (sy_lab_idle(&config, i))
+			json_string(json, NULL, is.tunables[i].name);
+	json_array_end(json);
+}
+
 /* The geometry of one size, if there is one. */
 static bool geometry_of(const struct spec *spec, unsigned cpus, const char *text, uint64_t *size,
                         struct sy_geometry *geometry, struct fault *fault)

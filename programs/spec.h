@@ -25,6 +25,9 @@ struct sy_heap_config spec_heap_config(const struct spec *, unsigned slots, unsi
 /* What every policy offers, as a JSON list. */
 void spec_list(struct json *);
 
+/* The tunables of a spec that change nothing beside the others, as a JSON list of names. kernel: as struct sy_kernel has it. */
+void spec_idle(struct json *, const struct spec *, uint16_t kernel);
+
 /* Slab geometry of final object sizes (decimal numbers) as a JSON list. False: see fault; nothing was written. */
 bool spec_geometry(struct json *, const struct spec *, unsigned cpus, char *const *sizes, int count, struct fault *);
 

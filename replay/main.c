@@ -8,7 +8,7 @@
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --limits
- *   slabyard-replay --check --allocator SPEC
+ *   slabyard-replay --check --allocator SPEC [--kernel N]
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *   slabyard-replay --layout SCRIPT --allocator SPEC
  *   slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]
@@ -24,7 +24,8 @@
  * --ask-every has the heap asked for memory again and again, by the trace's time, as on a machine that is short of memory all along.
  * --locks has the exact pass count how often the policy takes a lock, and of each cache what left the fast path.
  * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
- * --check prints nothing if there is such an allocator with such tunables.
+ * --check asks whether there is such an allocator with such tunables, and lists the tunables that change nothing beside the others. The
+ * workload's kernel is 256 times the major number of Linux and the minor one.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include <errno.h>
@@ -42,7 +43,7 @@
 #define DEFAULT_POINTS 256
 
 struct arguments {
-	const char *scratch, *allocator, *mode, *proc, *points, *memory, *ask_every, *cpus, *log, *layout, *kernel_log, *records, *nodes;
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *ask_every, *cpus, *log, *layout, *kernel_log, *records, *nodes, *kernel;
 	bool list, limits, geometry, check, allow_failures, locks, help;
 	char *const *operands;
 	int operand_count;
@@ -66,6 +67,7 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 		{ "--kernel-log", &arguments->kernel_log, NULL },
 		{ "--records", &arguments->records, NULL },
 		{ "--nodes", &arguments->nodes, NULL },
+		{ "--kernel", &arguments->kernel, NULL },
 		{ "--list", NULL, &arguments->list },
 		{ "--limits", NULL, &arguments->limits },
 		{ "--geometry", NULL, &arguments->geometry },
@@ -99,7 +101,7 @@ static bool print_help(void)
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --limits\n"
-	     "slabyard-replay --check --allocator SPEC\n"
+	     "slabyard-replay --check --allocator SPEC [--kernel N]\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
 	     "slabyard-replay --layout SCRIPT --allocator SPEC\n"
 	     "slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]\n"
@@ -119,6 +121,20 @@ static bool print_geometry(const struct arguments *arguments, const struct spec 
 	return option_number("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
 	       spec_geometry(&json, spec, (unsigned)cpus, arguments->operands, arguments->operand_count, fault) &&
 	       json_finish(&json, fault);
+}
+
+static bool check_spec(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
+{
+	struct json json;
+	uint64_t kernel = 0;
+
+	if (spec->library && !malloc_target_check(spec->library, fault))
+		return false;
+	if (!option_number("--kernel", arguments->kernel, 0, UINT16_MAX, &kernel, fault))
+		return false;
+	json_begin(&json, stdout);
+	spec_idle(&json, spec, (uint16_t)kernel);
+	return json_finish(&json, fault);
 }
 
 static bool print_list(struct fault *fault)
@@ -285,7 +301,7 @@ static bool run(int count, char **words, struct fault *fault)
 	if (spec.library)
 		malloc_target_make_room(words);
 	if (arguments.check)
-		return !spec.library || malloc_target_check(spec.library, fault);
+		return check_spec(&arguments, &spec, fault);
 	if (arguments.layout)
 		return layout_print(&spec, arguments.allocator, arguments.layout, stdout, fault);
 	if (arguments.kernel_log)
@@ -298,8 +314,5 @@ int main(int count, char **words)
 	struct fault fault;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error like a full disk */
-	if (run(count, words, &fault))
-		return 0;
-	fprintf(stderr, "slabyard-replay: %s\n", fault.text);
-	return 2;
+	return program_status("slabyard-replay", run(count, words, &fault), &fault);
 }

@@ -336,8 +336,5 @@ int main(int count, char **words)
 	struct fault fault;
 
 	run_note_start();
-	if (act(count, words, &fault))
-		return 0;
-	fprintf(stderr, "slabyard-threads: %s\n", fault.text);
-	return 2;
+	return program_status("slabyard-threads", act(count, words, &fault), &fault);
 }

@@ -149,7 +149,7 @@ def calls_table() -> str:
     for policy in POLICIES[:2]:
         rows.append(["`realloc` in place, then `malloc_usable_size`", policy, cell(count("resize", MALLOC, policy))])
         for order, words in (("in", "in order"), ("shuffled", "shuffled")):
-            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--foreign", "--order", order)
+            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--remote", "--order", order)
             rows.append([f"`free` by another thread, {words}", policy, "-" if found is None else f"{found.free:.0f}"])
     return document(["call", "policy", "instructions"], rows)
 

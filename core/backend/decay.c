@@ -255,7 +255,7 @@ static size_t least_of_steps(const struct sy__decay *decay)
 	return least;
 }
 
-/* So many steps end, in which the minimum was the same, and the next begins. */
+/* Ends a number of steps, in which the minimum was the same, and begins the next. */
 static void step(struct sy_pages *pages, uint64_t now, unsigned steps)
 {
 	struct sy__decay *decay = decay_of(pages);

@@ -6,8 +6,8 @@
  *
  * Exact runs. Where the heap wants them (sy_sizing.exact_runs), a request gives the unused end of its block back at once, in steps
  * of 1/64 of the block. Blocks up to 64 KiB stay whole: their end is mostly untouched memory, and cutting and joining would cost
- * more than the rest of the request. Or best fit places the run (best_fit.c). Either way the run is a row of blocks, each a large
- * allocation of its own to the page allocator. The first descriptor has the pages of the row and the bytes asked for; the other
+ * more than the rest of the request. Or best fit places the run (best_fit.c). Either way the run is made of blocks side by side, each a large
+ * allocation of its own to the page allocator. The first descriptor has the pages of the run and the bytes asked for; the other
  * descriptors have 0 bytes.
  *
  * Cached runs. In a heap of threads each slot keeps the runs that it freed last (run_cache.c), as large allocations of 0 bytes. No
@@ -28,18 +28,6 @@
 
 #define WHOLE_ORDER 4u /* blocks up to this order are not cut */
 #define STEPS_ORDER 6u /* larger ones are cut in steps of 1/2^this */
-
-/* State of the first block of a run. */
-struct run {
-	void *none;     /* a kernel has a bit of its own in the first word, which must stay clear */
-	uint32_t pages; /* of the whole row */
-};
-SY_ASSERT_SLAB_STATE(struct run, none);
-
-static uint32_t run_pages(const struct sy_page *head)
-{
-	return SY_SLAB_STATE(const struct run, head)->pages;
-}
 
 bool sy__large_refuses(const struct sy_heap *heap, size_t size)
 {
@@ -83,12 +71,12 @@ static inline void cache_run(struct sy_heap *heap, struct sy__run_cache *own, un
 {
 	count_in_slot(own, (size_t)0 - (size_t)sy__page_bytes(head));
 	sy__page_set_bytes(head, 0);
-	sy__run_cache_put(heap, own, place, head, run_pages(head));
+	sy__run_cache_put(heap, own, place, head, sy__run_pages(head));
 }
 
 bool sy__large_in_use(const struct sy_heap *heap, const struct sy_page *head, const void *object)
 {
-	return sy__page_is_large(head) && sy__page_head((struct sy_page *)head) == head && run_pages(head) && !is_cached(head) &&
+	return sy__page_is_large(head) && sy__page_head((struct sy_page *)head) == head && sy__run_pages(head) && !is_cached(head) &&
 	       sy__page_address(heap, head) == object;
 }
 
@@ -98,7 +86,7 @@ bool sy__large_free_cached(struct sy_heap *heap, struct sy__run_cache *own, stru
 
 	if (sy__unlikely(!sy__large_in_use(heap, head, object)))
 		return false;
-	place = sy__run_cache_place(own, run_pages(head));
+	place = sy__run_cache_place(own, sy__run_pages(head));
 	if (sy__unlikely(place == SY__RUN_CACHE_RUNS || !heap->run_cache_enabled || !sy__run_cache_serves(own)))
 		return false;
 	cache_run(heap, own, place, head);
@@ -133,7 +121,7 @@ static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned ord
 
 	if (!page)
 		return NULL;
-	SY_SLAB_STATE(struct run, page)->pages = pages;
+	SY_SLAB_STATE(struct sy__run, page)->pages = pages;
 	if (heap->on_large_alloc)
 		heap->on_large_alloc(heap, sy__page_address(heap, page), (size_t)pages << SY_PAGE_SHIFT);
 	if (heap->policy->large_taken && sy__unlikely(!heap->policy->large_taken(heap, page))) {
@@ -174,7 +162,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 
 uint64_t sy__large_release(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
-	uint32_t pages = run_pages(head);
+	uint32_t pages = sy__run_pages(head);
 	struct sy_page *next;
 
 	if (heap->on_large_free)
@@ -195,9 +183,9 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head, c
 		return;
 	}
 	if (heap->threads)
-		sy__tick_advance(run_pages(head));
+		sy__tick_advance(sy__run_pages(head));
 	if (heap->run_cache && heap->run_cache_enabled && slot)
-		place = sy__run_cache_make_room(heap, slot, run_pages(head));
+		place = sy__run_cache_make_room(heap, slot, sy__run_pages(head));
 	if (place != SY__RUN_CACHE_RUNS) {
 		cache_run(heap, sy__run_cache_of(heap, slot), place, head);
 		return;
@@ -213,5 +201,5 @@ size_t sy__large_live(const struct sy_heap *heap)
 
 size_t sy__large_usable(const struct sy_page *head)
 {
-	return (size_t)run_pages(head) << SY_PAGE_SHIFT;
+	return (size_t)sy__run_pages(head) << SY_PAGE_SHIFT;
 }

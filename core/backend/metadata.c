@@ -45,7 +45,7 @@ static size_t largest_listed(void)
 	return largest < SY_PAGE_SIZE / 2 ? largest : SY_PAGE_SIZE / 2;
 }
 
-/* Smallest list whose blocks hold so many bytes. */
+/* Smallest list whose blocks are large enough. */
 static unsigned list_of(size_t bytes)
 {
 	unsigned list = 0;
@@ -243,7 +243,7 @@ void sy__metadata_trim(struct sy_heap *heap)
 	give_all(heap, &idle);
 }
 
-/* Puts a block back on its free list. True: so many pages are idle now that a trim is worth it. */
+/* Puts a block back on its free list. True: enough pages are idle now for a trim. */
 static bool give_listed(struct sy_heap *heap, void *block, unsigned list)
 {
 	struct sy_metadata *metadata = &heap->metadata;

@@ -6,7 +6,7 @@
  * miss the cache, and other CPUs write to these descriptors. So heaps of threads keep one word for each page. It changes only
  * when the page changes hands, and eight pages share a cache line.
  *
- * Whoever takes pages for objects enters them here before handing out any object. Entries stay when pages go back, and lead to a
+ * Pages for objects are entered here before any object is handed out. Entries stay when pages go back, and lead to a
  * descriptor that tells of other pages then, or of none. Programs that free wrong addresses look up any page.
  *
  * Memory. The map reserves addresses for the whole range of pages and commits them in chunks, so that it counts against no limit
@@ -92,7 +92,7 @@ static SY__COLD bool make_usable(struct sy__page_map *map, size_t chunk)
 	return true;
 }
 
-/* All pages below that one have entries from now on, in whose chunk it is. Pages that nobody has entered so far get one that says
+/* All pages below this one have entries from now on, in whose chunk it is. Pages that nobody has entered so far get one that says
  * so, unless their owner enters them at this moment. */
 static SY__COLD void extend(struct sy__page_map *map, size_t page)
 {

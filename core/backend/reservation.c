@@ -5,7 +5,7 @@
  * after the range was reserved, its own mappings and stacks find no room. So the range can end earlier. Maximal blocks that have
  * not grown were never used, neither their memory nor their descriptors, so both address ranges go back. The last blocks that
  * have grown become ungrown again if they are free as a whole and the source has all their memory back. Later the range can
- * extend again, up to its first length, or to where somebody else has mapped those addresses.
+ * extend again, up to its first length, or to where the program has mapped addresses.
  *
  * A limit to data counts what a process could write to. There it suffices that free blocks at the end become ungrown; the range
  * keeps its length.
@@ -52,7 +52,7 @@ static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 	forget(pages, pages->base.page_count);
 }
 
-/* Moves the end of a mapping. False: the mapping was to grow, and somebody else has those addresses. */
+/* Moves the end of a mapping. False: the mapping was to grow, and the program has those addresses. */
 static bool move_end(char *start, size_t *bytes, char *end)
 {
 	char *before = start + *bytes;

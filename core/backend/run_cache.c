@@ -1,7 +1,7 @@
 /*
  * The run cache: each slot of a heap of threads keeps the runs of pages that it freed last, whole, for its next requests.
  *
- * Why. A large allocation is a row of blocks (large.c). A free joins each block with its buddies; the next request searches and
+ * Why. A large allocation is a run of blocks (large.c). A free joins each block with its buddies; the next request searches and
  * halves blocks and writes all descriptors: hundreds of instructions for a buffer that most programs want again at once, in the
  * same or a similar size. So each slot keeps the last SY__RUN_CACHE_RUNS runs as they are, descriptors included. A cached run is a
  * large allocation of 0 bytes; no run in use has 0 bytes.
@@ -10,7 +10,7 @@
  * rely on alignment and takes only a run of exactly that size, which is one block. Heaps with several nodes cache nothing.
  *
  * Limit. A slot caches at most as many pages as the largest block has, and evicts the oldest run for a new one. The cache seldom
- * makes a heap larger, because whoever would make the heap grow first flushes it:
+ * makes a heap larger, because a request that would make the heap grow first flushes it:
  *   - best fit flushes all caches and searches again before it places a run where memory is missing (best_fit.c);
  *   - a request that got pages without memory flushes them too (sy__run_cache_before_growth), so at most one request grows
  *     the heap while runs lie here.
@@ -25,17 +25,16 @@
  * there the system (decay.c). So do shrink, trim, memory pressure and the end of a slot. Counters and walks show cached pages as
  * held, without an object.
  *
- * Concurrency. Only its owner puts runs into a slot's cache, and records where. Anybody may take a run out, by exchanging its word
- * for 0, even while the owner is at work. The owner takes runs out the same way, and learns from a 0 that somebody else has. So
+ * Concurrency. Only its owner puts runs into a slot's cache, and records where. Any thread may take a run out, by exchanging its word
+ * for 0, even while the owner is at work. The owner takes runs out the same way, and learns from a 0 that another thread has. So
  * flushing needs no stop. A word changes from 0 to a run by the owner's store alone, after the owner saw 0.
  *
- * Memory order. The store of a word releases and the exchange acquires: whoever takes a run sees its descriptors, and sees the freed
+ * Memory order. The store of a word releases and the exchange acquires: a thread that takes a run sees its descriptors, and sees the freed
  * memory after its last use. run_cache_filled is a relaxed hint. A put may find it set while a flush is clearing it; that run then
  * stays in the cache unannounced until the clock, which flushes without asking, finds it.
  */
 #include "run_cache.h"
 
-#include "large.h"
 #include "slot_areas.h"
 
 bool sy__run_cache_create(struct sy_heap *heap)
@@ -55,7 +54,7 @@ static uint64_t flush_one(struct sy_heap *heap, unsigned slot, struct sy__run_ca
 {
 	uint32_t number = __atomic_load_n(&cache->first[place], __ATOMIC_RELAXED) ? sy__run_cache_take_out(cache, place) : 0;
 
-	return number ? sy__large_release(heap, slot, sy__run_cache_page(heap, number)) : 0;
+	return number ? heap->hooks->release_run(heap, slot, sy__run_cache_page(heap, number)) : 0;
 }
 
 /* Forgets the runs that others have taken. */
@@ -140,8 +139,7 @@ static bool is_cached(struct sy_heap *heap, uint32_t number, uint32_t pages)
 {
 	struct sy_page *page = sy__run_cache_page(heap, number);
 
-	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) &&
-	       sy__large_usable(page) == (size_t)pages << SY_PAGE_SHIFT;
+	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) && sy__run_pages(page) == pages;
 }
 
 static const char *check_slot(struct sy_heap *heap, const struct sy__run_cache *cache)

@@ -7,7 +7,7 @@
 #define SY__RUN_CACHE_RUNS 7u
 #define SY__RUN_CACHE_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
 #define SY__RUN_CACHE_WASTE 8u /* a cached run may exceed a request by 1/8 of it */
-#define SY__RUN_CACHE_EVICTIONS 16u /* without a hit, until a slot caches nothing; of 256 frees then so many are cached again */
+#define SY__RUN_CACHE_EVICTIONS 16u /* without a hit, until a slot caches nothing; of 256 frees then 16 are cached again */
 #define SY__RETAINED_FAILURES 16u /* per scavenging period: releases of empty slabs that did not prevent growth, until none is retained */
 
 /* The run cache of a slot. */
@@ -22,6 +22,18 @@ struct sy__run_cache {
 	uint8_t evictions;        /* runs evicted, or not cached, since the last hit; wraps */
 };
 _Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
+
+/* State of the first block of a run. */
+struct sy__run {
+	void *none;     /* a kernel has a bit of its own in the first word, which must stay clear */
+	uint32_t pages; /* of the whole run */
+};
+SY_ASSERT_SLAB_STATE(struct sy__run, none);
+
+static inline uint32_t sy__run_pages(const struct sy_page *head)
+{
+	return SY_SLAB_STATE(const struct sy__run, head)->pages;
+}
 
 /* For a heap of threads that is being created; false: no memory. */
 bool sy__run_cache_create(struct sy_heap *);
@@ -49,7 +61,7 @@ static inline void sy__run_cache_forget(struct sy__run_cache *own, unsigned plac
 	own->pages[place] = 0;
 }
 
-/* Takes the run at a place, for anybody; 0: somebody else has. */
+/* Any thread: takes the run at a place; 0: another thread has taken it. */
 static inline uint32_t sy__run_cache_take_out(struct sy__run_cache *cache, unsigned place)
 {
 	return __atomic_exchange_n(&cache->first[place], 0u, __ATOMIC_ACQUIRE);
@@ -78,7 +90,7 @@ static inline bool sy__run_cache_serves(const struct sy__run_cache *own)
 	return own->evictions < SY__RUN_CACHE_EVICTIONS;
 }
 
-/* In a call of the slot: takes a cached run of so many pages or slightly more; NULL: none. */
+/* In a call of the slot: takes a cached run of that size or slightly more; NULL: none. */
 static inline struct sy_page *sy__run_cache_take(struct sy_heap *heap, struct sy__run_cache *own, uint32_t pages)
 {
 	for (unsigned place; (place = sy__run_cache_best(own, pages)) < SY__RUN_CACHE_RUNS;) {

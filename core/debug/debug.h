@@ -58,6 +58,11 @@
 /* Where an object came from, for frees by another interface. */
 enum sy__debug_interface { SY__BY_ANY, SY__BY_CACHE, SY__BY_KMALLOC, SY__BY_NEW, SY__BY_NEW_ARRAY };
 
+/* An interface with the alignment that the caller named, a power of two below 2^32; 1: none. */
+#define SY__BY_ALIGNED(interface, align) ((unsigned)(interface) | (unsigned)__builtin_ctzl(align) << 3)
+#define SY__BY_INTERFACE(by) ((by) & 7u)
+#define SY__BY_ALIGN(by) ((size_t)1 << ((by) >> 3))
+
 enum sy__record_state { SY__RECORD_LIVE, SY__RECORD_QUARANTINED, SY__RECORD_GONE };
 
 struct sy__record {
@@ -72,7 +77,7 @@ struct sy__record {
 	uint32_t priority; /* in the tree */
 	uint16_t checks;   /* enum sy_debug */
 	uint8_t state;     /* enum sy__record_state */
-	uint8_t interface; /* enum sy__debug_interface */
+	uint8_t interface; /* SY__BY_ALIGNED of enum sy__debug_interface */
 	uint8_t guarded;   /* in pages of its own; `base` is the start of its mapping */
 	uint8_t adopted;   /* its memory is the caller's, see sy__debug_adopt */
 };
@@ -191,14 +196,16 @@ bool sy__debug_find_fault(struct sy_heap *, const void *address, struct sy__find
  * sy__debug_aligned   allocates with an alignment, a power of two.
  * sy__debug_adopt     makes an object of `bytes` bytes of the caller's memory, at least sy__debug_adopted_bytes. It is freed as any
  *                     other; the memory then goes to sy_heap.on_foreign_free. NULL: no memory for a record.
+ * sy__debug_guarded   makes an object in guarded pages, of a size that the heap refuses. NULL: it is to have none, or there is no memory.
  * sy__debug_tag       tells the interface that an object comes from, if it is not malloc.
  * sy__debug_expect    before a free: reports if it comes from another interface or has another size (0: unknown).
  */
 void *sy__debug_aligned(struct sy_heap *, size_t align, size_t size, unsigned flags);
 size_t sy__debug_adopted_bytes(size_t align, size_t size);
 void *sy__debug_adopt(struct sy_heap *, void *memory, size_t bytes, size_t align, size_t size, unsigned flags);
-void sy__debug_tag(struct sy_heap *, void *object, enum sy__debug_interface);
-bool sy__debug_expect(struct sy_heap *, const void *object, size_t size, enum sy__debug_interface);
+void *sy__debug_guarded(struct sy_heap *, size_t align, size_t size, unsigned flags);
+void sy__debug_tag(struct sy_heap *, void *object, unsigned by);
+bool sy__debug_expect(struct sy_heap *, const void *object, size_t size, unsigned by);
 
 /* ---- record.c: the lock is held ----------------------------------------------------------------------------------- */
 

@@ -64,7 +64,7 @@ struct sy__record *sy__record_of(const struct sy__debug *, const void *address);
 /* The record of an object that may be freed by this cache (NULL: general allocation) and interface. NULL: it may not, and the finding is
  * filled in. */
 struct sy__record *sy__record_to_free(struct sy__finding *, const struct sy__debug *, const char *object, const struct sy_cache *,
-                                      enum sy__debug_interface);
+                                      unsigned by);
 
 /* ---- objects.c: the policy's functions for objects ------------------------------------------------------------------ */
 

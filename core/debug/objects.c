@@ -188,7 +188,7 @@ static bool take_guarded(const struct sy__debug *debug, struct sy__record *recor
 	if (!(record->checks & SY_DEBUG_PAGES) || size < debug->config.guard_least ||
 	    !sy__guard_create(record, align, size, debug->config.guard_low))
 		return false;
-	record->checks &= (uint16_t)~SY_DEBUG_STATE;
+	record->checks = (uint16_t)((record->checks & ~(unsigned)SY_DEBUG_STATE) | SY_DEBUG_RED_ZONES); /* to the pages' edges */
 	return true;
 }
 
@@ -457,7 +457,8 @@ size_t sy__debug_adopted_bytes(size_t align, size_t size)
 	return general_bytes(align, size);
 }
 
-void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
+/* An object of such memory, or, with NULL, in guarded pages. */
+static void *outside_of_heap(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
 {
 	struct sy__record *record = NULL;
 	struct sy__debug_caller caller;
@@ -468,11 +469,18 @@ void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t a
 	note_caller(heap->debug, heap->debug->config.checks, &caller);
 	record = sy__metadata_take(heap, sizeof(*record));
 	if (record) {
-		record->base = memory;
-		place(record, bytes, align, size);
 		record->checks = (uint16_t)(sy__debug_checks_of_size(heap->debug, size) & ~(uint32_t)SY_DEBUG_STATE);
 		record->interface = SY__BY_KMALLOC;
-		record->adopted = true;
+		record->adopted = memory != NULL;
+	}
+	if (record && memory) {
+		record->base = memory;
+		place(record, bytes, align, size);
+	} else if (record && !take_guarded(heap->debug, record, align, size)) {
+		sy__metadata_give(heap, record, sizeof(*record));
+		record = NULL;
+	}
+	if (record) {
 		prepare(record, flags);
 		hand_out(heap, record, &caller);
 	}
@@ -480,7 +488,17 @@ void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t a
 	return record ? record->object : NULL;
 }
 
-void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface interface)
+void *sy__debug_adopt(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
+{
+	return outside_of_heap(heap, memory, bytes, align, size, flags);
+}
+
+void *sy__debug_guarded(struct sy_heap *heap, size_t align, size_t size, unsigned flags)
+{
+	return outside_of_heap(heap, NULL, 0, align, size, flags);
+}
+
+void sy__debug_tag(struct sy_heap *heap, void *object, unsigned by)
 {
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
@@ -490,12 +508,12 @@ void sy__debug_tag(struct sy_heap *heap, void *object, enum sy__debug_interface 
 	sy__lock(&debug->lock);
 	record = sy__record_of(debug, object);
 	if (record)
-		record->interface = (uint8_t)interface;
+		record->interface = (uint8_t)by;
 	sy__unlock(&debug->lock);
 	sy__debug_leave(entered);
 }
 
-bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enum sy__debug_interface interface)
+bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, unsigned by)
 {
 	struct sy__debug *debug = heap->debug;
 	struct sy__record *record;
@@ -504,7 +522,7 @@ bool sy__debug_expect(struct sy_heap *heap, const void *object, size_t size, enu
 	bool entered = sy__debug_enter(heap, &slot), wrong;
 
 	sy__lock(&debug->lock);
-	record = sy__record_to_free(&finding, debug, object, NULL, interface);
+	record = sy__record_to_free(&finding, debug, object, NULL, by);
 	wrong = !record;
 	if (record && size && size != record->size) {
 		wrong = sy__found(&finding, SY_BUG_WRONG_SIZE, record, object);

@@ -5,7 +5,7 @@
 
 #include "../bug.h"
 
-#define NEAR (4 * (ptrdiff_t)SY_PAGE_SIZE) /* bytes from an object to a foreign address that may come from it */
+#define NEAR (4 * SY_PAGE_SIZE) /* bytes from an object to a foreign address that may come from it */
 
 static uint32_t word_at(const char *address)
 {
@@ -89,31 +89,31 @@ struct sy__record *sy__record_of(const struct sy__debug *debug, const void *addr
 }
 
 /* Whether an object may be freed by this cache and interface. */
-static bool is_freed_right(const struct sy__record *record, const struct sy_cache *cache, enum sy__debug_interface interface, bool mixed)
+static bool is_freed_right(const struct sy__record *record, const struct sy_cache *cache, unsigned by, bool mixed)
 {
-	if (interface == SY__BY_ANY || (record->cache == cache && record->interface == interface))
+	if (by == SY__BY_ANY || (record->cache == cache && record->interface == by))
 		return true;
 	if (!record->cache && !cache)
 		return mixed;
-	return record->cache && !cache && interface == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all;
+	return record->cache && !cache && by == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all;
 }
 
 struct sy__record *sy__record_to_free(struct sy__finding *finding, const struct sy__debug *debug, const char *object,
-                                      const struct sy_cache *cache, enum sy__debug_interface interface)
+                                      const struct sy_cache *cache, unsigned by)
 {
 	struct sy__record *record = sy__record_of(debug, object);
 
 	if (!record) {
 		record = sy__record_below(debug, object);
-		sy__found(finding, SY_BUG_FOREIGN_FREE, record && object - record->object < NEAR ? record : NULL, object);
+		sy__found(finding, SY_BUG_FOREIGN_FREE, record && (uintptr_t)object - (uintptr_t)record->object < NEAR ? record : NULL, object);
 	} else if (record->object != object) {
 		sy__found(finding, SY_BUG_INTERIOR_FREE, record, object);
 	} else if (record->state != SY__RECORD_LIVE) {
 		sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
-	} else if (!is_freed_right(record, cache, interface, debug->config.mixed)) {
+	} else if (!is_freed_right(record, cache, by, debug->config.mixed)) {
 		sy__found(finding, SY_BUG_WRONG_CACHE, record, object);
 		finding->other = cache;
-		finding->interface = (uint8_t)interface;
+		finding->interface = (uint8_t)by;
 	} else {
 		return record;
 	}

@@ -331,7 +331,7 @@ static bool fit_buffer(struct sy_pages_config *config)
 	return zone->pages;
 }
 
-/* The last place in a buffer with so many bytes behind it. */
+/* The last place in a buffer with room behind it. */
 static void *cut(const struct sy_pages_config *config, size_t bytes)
 {
 	char *place = (char *)config->buffer + (config->buffer_bytes - bytes);

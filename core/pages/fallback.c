@@ -1,7 +1,7 @@
 /*
  * When a migrate type has run out of free blocks: taking from another type, and the HighAtomic reserve. Linux 6.1.
  *
- * Which block. Types are tried in a fixed order for each type; orders from the largest down, since whoever takes a large
+ * Which block. Types are tried in a fixed order for each type; orders from the largest down, since a request that takes a large
  * block will not be back soon, and what it leaves of it stays in one piece. A request for movable pages, which does little
  * harm wherever it lands as its pages can move, takes the smallest block instead unless one of at least half a pageblock's
  * order is there.
@@ -27,7 +27,7 @@
  */
 #include "pages.h"
 
-/* From which types a type takes, in order. Nobody takes from the reserve, nor does the reserve from anybody. */
+/* From which types a type takes, in order. No type takes from the reserve, nor does the reserve take from a type. */
 static const uint8_t donors[SY__CPU_TYPES][2] = {
 	[SY_UNMOVABLE] = { SY_RECLAIMABLE_TYPE, SY_MOVABLE_TYPE },
 	[SY_MOVABLE_TYPE] = { SY_RECLAIMABLE_TYPE, SY_UNMOVABLE },
@@ -76,7 +76,7 @@ static void set_pageblock_types(struct sy__zone *zone, const struct sy_page *pag
 }
 
 struct pageblock_pages {
-	uint64_t free, movable; /* movable: in use, by somebody who lets them move */
+	uint64_t free, movable; /* movable: in use, and their owner lets them move */
 };
 
 /* Moves all free pages of the pageblock around a page to the lists of a type. None when the zone ends inside. */

@@ -6,7 +6,7 @@
  * descriptor says whether the page may have been written since. So sy_pages_release() gives back just those pages,
  * `committed_pages` is exact, and memory that is zero already is not cleared.
  *
- * A run is the first pages of a block, as a row of blocks (run.c). In heaps of threads the layer above may place it elsewhere
+ * A run is the first pages of a block, as blocks side by side (run.c). In heaps of threads the layer above may place it elsewhere
  * (sy__pages_hooks.take_run).
  *
  * One lock covers the counters of all heaps: this is a slow path of every policy, and a lock also works on machines without
@@ -165,8 +165,8 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 	return refused(heap);
 }
 
-/* A row of blocks becomes the heap's. */
-static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
+/* A run becomes the heap's. */
+static inline void own_run(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
 {
 	unsigned discarded = 0;
 
@@ -189,7 +189,7 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 	struct sy_page *head = take_block(heap, slot, order, flags, node, use);
 
 	if (sy__likely(head))
-		own_row(heap, head, 1u << order, flags, use);
+		own_run(heap, head, 1u << order, flags, use);
 	return head;
 }
 
@@ -202,7 +202,7 @@ static struct sy_page *take_of_block(struct sy_heap *heap, unsigned slot, unsign
 	if (!head)
 		return NULL;
 	sy__run_cut_block(heap->pages, head, count, order);
-	own_row(heap, head, count, flags, use);
+	own_run(heap, head, count, flags, use);
 	give_rest(heap->pages, head, count, order);
 	return head;
 }
@@ -218,7 +218,7 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 		head = heap->pages->hooks->take_run(heap, slot, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
-	own_row(heap, head, count, flags, use);
+	own_run(heap, head, count, flags, use);
 	return head;
 }
 

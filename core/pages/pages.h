@@ -137,12 +137,12 @@ struct sy__pages_hooks {
 	void (*freed)(struct sy__zone *, uint64_t number); /* a block of SY__TOLD_ORDER or more, before or after it joined others */
 	bool (*may_grow)(struct sy_pages *, uint64_t number); /* by this maximal block, which has descriptors; else no memory is left */
 	void (*grown)(struct sy__zone *, uint64_t number); /* the zone grew by this maximal block */
-	/* For checks. NULL, or what is wrong: with a block, if zone->told; with a zone that has so many pretrace pages. */
+	/* For checks. NULL, or what is wrong: with a block, if zone->told; with a zone that has this number of pretrace pages. */
 	const char *(*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free);
 	const char *(*checks)(const struct sy__zone *, uint64_t pretrace);
 	/* With source_lock held: a maximal block gets memory. SY__HUGE, or 0 for small pages. */
 	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start);
-	/* With account_lock held: a heap took pages, so many of which had been discarded. If pages->ages, as the next two. */
+	/* With account_lock held: a heap took pages, of which this number had been discarded. If pages->ages, as the next two. */
 	void (*taken)(struct sy_pages *, unsigned discarded);
 	/* With no lock held. */
 	void (*given)(struct sy_pages *); /* pages were freed */
@@ -175,7 +175,7 @@ struct sy_pages {
 	size_t fail_after; /* [r] requests until one fails; 0: never */
 
 	sy__lock_t source_lock;
-	size_t committed_pages; /* anyone's, by atomic additions: whoever holds source_lock may wait for the system */
+	size_t committed_pages; /* by atomic additions, as the holder of source_lock may wait for the system */
 	size_t described;       /* [r] source_lock: maximal blocks with all of their descriptors */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
@@ -233,7 +233,7 @@ static inline void sy__subtract(size_t *counter, size_t amount)
 	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
 }
 
-/* So many more pages have memory, or fewer. */
+/* More pages have memory, or fewer. */
 static inline void sy__count_backed(struct sy_pages *pages, size_t count)
 {
 	__atomic_fetch_add(&pages->committed_pages, count, __ATOMIC_RELAXED);

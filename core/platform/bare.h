@@ -225,19 +225,6 @@ static inline uint64_t sy__now(void)
 	return sy__clock();
 }
 
-static inline void sy__copy(void *to, const void *from, size_t bytes)
-{
-	__builtin_memcpy(to, from, bytes);
-}
-
-static inline void sy__fill(void *to, int byte, size_t bytes)
-{
-	__builtin_memset(to, byte, bytes);
-}
-
-static inline bool sy__same(const void *a, const void *b, size_t bytes)
-{
-	return __builtin_memcmp(a, b, bytes) == 0;
-}
+#include "bytes.h"
 
 #endif

@@ -23,7 +23,7 @@
 #ifdef CLOCK_NAME
 typedef int getter(clockid_t, struct timespec *);
 
-static getter *kernels; /* relaxed: whoever sees it late asks the system */
+static getter *kernels; /* relaxed: a thread that sees it late asks the system */
 static bool searched;
 
 static bool same(const char *a, const char *b)

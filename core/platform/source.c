@@ -14,7 +14,7 @@
  * Core dumps leave out what is only reserved (MADV_DONTDUMP). Debuggers would write all of it.
  *
  * Huge pages. Where the system gives huge pages to everybody, a range of which little is touched would get memory for all of it. So
- * reserved space has small pages until somebody asks for others.
+ * reserved space has small pages until others are asked for.
  *
  * Locked memory. A program may ask that all its future memory be locked (mlockall with MCL_FUTURE). That is then done to what is
  * committed, and undone to what is reserved: the system would count all of that toward the limit to locked memory.

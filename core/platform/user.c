@@ -19,7 +19,7 @@
 #define EVENT_NS 100000000 /* most that a thread sleeps before it looks whether an event has happened */
 #define SLEEPS_BEFORE_LONGER 16u /* of one length; then as many of twice the length */
 #define MOST_DOUBLINGS 6u
-#define NEAR 4u /* so many waiters at the front of a queue spin; those behind sleep at once */
+#define NEAR 4u /* waiters at the front of a queue that spin; those behind sleep at once */
 #define FAR 400u
 #define SLEEP_EACH_NS 50000 /* for each waiter ahead, of FAR at most */
 
@@ -188,7 +188,7 @@ bool sy__wakeful_try(struct sy__wakeful *lock)
 	       __atomic_compare_exchange_n(&lock->held, &held, 1u, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Whoever takes it so wakes another one at its end: of several that slept, the others sleep still. */
+/* A thread that takes the lock so wakes another one at its end: of several that slept, the others sleep still. */
 bool sy__wakeful_ask(struct sy__wakeful *lock)
 {
 	return !__atomic_exchange_n(&lock->held, 2u, __ATOMIC_ACQUIRE);

@@ -3,7 +3,7 @@
  *
  * Locks. A word, acquired by one atomic exchange and released by one store (test-and-test-and-set). Waiters watch a contended lock
  * with relaxed loads, so that they share the cache line and do not take it from the owner; the exchange that follows acquires.
- * After a while they yield their processor, as the owner may have lost its own. Then they sleep, as yielding may run anybody but
+ * After a while they yield their processor, as the owner may have lost its own. Then they sleep, as yielding may run any thread but
  * the owner; and longer and longer, as hundreds of waiters may sleep and look. Uncontended paths make no system call.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own. Nothing interrupts the code between sy__local_begin and
@@ -24,8 +24,6 @@
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
 
-#include <string.h>
-
 typedef struct {
 	unsigned held;
 } sy__lock_t;
@@ -44,7 +42,7 @@ struct __attribute__((aligned(64))) sy__thread {
 	void *from;            /* the state noted with it */
 	unsigned slot;  /* the thread's own; the shared slot during a call on that; or NO_SLOT */
 	unsigned calls; /* slow calls, and what counts as such */
-	bool watches;   /* all its calls are slow; written by whoever may write `slot_offset` */
+	bool watches;   /* all its calls are slow; written as `slot_offset` */
 	bool stops;     /* has stopped the slots of others */
 	bool ending;    /* the thread ends, and has given its slot back for good */
 	bool forking;   /* between the halves of a fork */
@@ -199,7 +197,7 @@ static inline unsigned sy__event_count(const struct sy__event *event)
 void sy__event_wait(struct sy__event *, unsigned count);
 void sy__event_happens(struct sy__event *);
 
-/* Sleeps until the word is woken, if it has the value still, for at most so many nanoseconds below a second; 0: without a bound. May also
+/* Sleeps until the word is woken, if it has the value still, for at most this many nanoseconds, below a second; 0: without a bound. May also
  * return for no reason. False: this system has no such call. And wakes all who sleep so. */
 bool sy__word_sleep(const unsigned *word, unsigned value, long nanoseconds);
 void sy__word_wake(const unsigned *word);
@@ -294,19 +292,6 @@ static inline uint64_t sy__now(void)
 	return sy__clock();
 }
 
-static inline void sy__copy(void *to, const void *from, size_t bytes)
-{
-	memcpy(to, from, bytes);
-}
-
-static inline void sy__fill(void *to, int byte, size_t bytes)
-{
-	memset(to, byte, bytes);
-}
-
-static inline bool sy__same(const void *a, const void *b, size_t bytes)
-{
-	return memcmp(a, b, bytes) == 0;
-}
+#include "bytes.h"
 
 #endif

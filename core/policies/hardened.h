@@ -79,6 +79,7 @@
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
 #define sy__yard_is_emptied sy__hardened_yard_is_emptied
+#define sy__yard_kfree_again sy__hardened_yard_kfree_again
 #define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
 #define sy__yard_malloc_other sy__hardened_yard_malloc_other
 #define sy__yard_malloc_refill sy__hardened_yard_malloc_refill

@@ -112,19 +112,14 @@ static inline uint64_t sy__word_take(uint64_t word)
 
 /* ---- Slabs, nodes, caches ----------------------------------------------------------------------------------------------- */
 
-/* What the slot that owns a slab keeps in it (yard/owned.c); the owner's own. */
-struct sy__node_local {
-	void *freelist;      /* objects that the owner freed */
-	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
-};
+#define SY__NODE_OWN_BYTES 16
 
 /* The state of a slab, in the descriptor of its first page, begins with this. */
 struct sy__node_slab {
 	struct sy_cache *cache;
 	union {
-		struct sy_list link;  /* in sy__node.partial; under the node's lock */
-		struct sy_page *next; /* SLUB: in its slot's list of slabs; the slot's own */
-		struct sy__node_local local; /* yard */
+		struct sy_list link; /* in sy__node.partial; under the node's lock */
+		_Alignas(8) unsigned char own[SY__NODE_OWN_BYTES]; /* while a slot has the slab: what the policy keeps there; the slot's own */
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
 	_Alignas(8) uint64_t word;

@@ -5,10 +5,12 @@
  * sy__node_empty_retired gives its memory back; the addresses stay.
  */
 #define RING_BYTES ((size_t)128 << 10) /* of objects that a slot keeps of a cache, */
-#define LEAST_IN_RING 2u                 /* but so many at least */
-#define SHUFFLED_BYTES 256u                  /* of a new slab in which objects are in random order among themselves, */
-#define LEAST_SHUFFLED 4u                    /* but of so many at least; */
-#define SHUFFLED 32u                         /* of so many that are larger than that, and at most */
+#define LEAST_IN_RING 2u               /* but so many at least */
+#define SHUFFLED_BYTES 256u            /* of a new slab in which objects are in random order among themselves, */
+#define LEAST_SHUFFLED 4u              /* but of so many at least; */
+#define SHUFFLED 32u                   /* of so many that are larger than that, and at most */
+
+_Static_assert(SHUFFLED_BYTES / sizeof(uint64_t) <= SHUFFLED, "of the smallest objects there is room for so many");
 
 /* The next of a row of random numbers (splitmix64; Steele, Lea and Flood 2014). */
 static uint64_t next_number(uint64_t *state)

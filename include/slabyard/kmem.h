@@ -203,11 +203,15 @@ static inline void *kmem_cache_zalloc(struct kmem_cache *cache, gfp_t flags)
 	return kmem_cache_alloc(cache, flags | __GFP_ZERO);
 }
 
-static inline void *kmem_cache_alloc_node(struct kmem_cache *cache, gfp_t flags, int node)
-{
-	(void)node;
-	return kmem_cache_alloc(cache, flags);
-}
+/* Functions that name a memory node ignore it, as a program's memory has one. */
+#define SY__ON_NODE(type, name, parameters, result) \
+	static inline type name parameters \
+	{ \
+		(void)node; \
+		return result; \
+	}
+
+SY__ON_NODE(void *, kmem_cache_alloc_node, (struct kmem_cache *cache, gfp_t flags, int node), kmem_cache_alloc(cache, flags))
 
 static inline void *kmem_cache_alloc_lru(struct kmem_cache *cache, struct list_lru *lru, gfp_t flags)
 {
@@ -245,17 +249,8 @@ static inline void *kzalloc(size_t size, gfp_t flags)
 	return kmalloc(size, flags | __GFP_ZERO);
 }
 
-static inline void *kmalloc_node(size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kmalloc(size, flags);
-}
-
-static inline void *kzalloc_node(size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kzalloc(size, flags);
-}
+SY__ON_NODE(void *, kmalloc_node, (size_t size, gfp_t flags, int node), kmalloc(size, flags))
+SY__ON_NODE(void *, kzalloc_node, (size_t size, gfp_t flags, int node), kzalloc(size, flags))
 
 /* Sums and products that become SIZE_MAX where they don't fit, so that allocation refuses them. linux/overflow.h has all of them. */
 static inline size_t sy__size_mul(size_t a, size_t b)
@@ -283,17 +278,8 @@ static inline void *kcalloc(size_t count, size_t size, gfp_t flags)
 	return kmalloc_array(count, size, flags | __GFP_ZERO);
 }
 
-static inline void *kmalloc_array_node(size_t count, size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kmalloc_array(count, size, flags);
-}
-
-static inline void *kcalloc_node(size_t count, size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kcalloc(count, size, flags);
-}
+SY__ON_NODE(void *, kmalloc_array_node, (size_t count, size_t size, gfp_t flags, int node), kmalloc_array(count, size, flags))
+SY__ON_NODE(void *, kcalloc_node, (size_t count, size_t size, gfp_t flags, int node), kcalloc(count, size, flags))
 
 #ifndef struct_size
 #define array_size(a, b) sy__size_mul(a, b)
@@ -360,17 +346,8 @@ static inline void *kvzalloc(size_t size, gfp_t flags)
 	return kvmalloc(size, flags | __GFP_ZERO);
 }
 
-static inline void *kvmalloc_node(size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kvmalloc(size, flags);
-}
-
-static inline void *kvzalloc_node(size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kvzalloc(size, flags);
-}
+SY__ON_NODE(void *, kvmalloc_node, (size_t size, gfp_t flags, int node), kvmalloc(size, flags))
+SY__ON_NODE(void *, kvzalloc_node, (size_t size, gfp_t flags, int node), kvzalloc(size, flags))
 
 static inline void *kvmalloc_array(size_t count, size_t size, gfp_t flags)
 {
@@ -382,17 +359,8 @@ static inline void *kvcalloc(size_t count, size_t size, gfp_t flags)
 	return kvmalloc_array(count, size, flags | __GFP_ZERO);
 }
 
-static inline void *kvcalloc_node(size_t count, size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kvcalloc(count, size, flags);
-}
-
-static inline void *kvmalloc_array_node(size_t count, size_t size, gfp_t flags, int node)
-{
-	(void)node;
-	return kvmalloc_array(count, size, flags);
-}
+SY__ON_NODE(void *, kvcalloc_node, (size_t count, size_t size, gfp_t flags, int node), kvcalloc(count, size, flags))
+SY__ON_NODE(void *, kvmalloc_array_node, (size_t count, size_t size, gfp_t flags, int node), kvmalloc_array(count, size, flags))
 
 /* An object straight from the operating system; and whether what kvfree takes is one. */
 void *sy__vmalloc(size_t size, gfp_t);
@@ -520,11 +488,7 @@ static inline struct page *alloc_pages(gfp_t flags, unsigned order)
 	return address ? virt_to_page((const void *)(uintptr_t)address) : NULL;
 }
 
-static inline struct page *alloc_pages_node(int node, gfp_t flags, unsigned order)
-{
-	(void)node;
-	return alloc_pages(flags, order);
-}
+SY__ON_NODE(struct page *, alloc_pages_node, (int node, gfp_t flags, unsigned order), alloc_pages(flags, order))
 
 static inline struct page *alloc_page(gfp_t flags)
 {

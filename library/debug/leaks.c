@@ -253,12 +253,17 @@ SY__OUT_OF_LINE size_t sy_findleaks(struct sy_heap *heap, uint64_t age_ns)
 
 static struct sy_heap *watched[MOST_WATCHED]; /* a heap beyond these is not looked at */
 
+static void look_at_all(void);
+
 void sy__debug_watch(struct sy_heap *heap)
 {
+	static int quick; /* quick_exit calls no destructor */
 	struct sy_heap *none = NULL;
 
 	if (!heap->debug)
 		return;
+	if (!__atomic_exchange_n(&quick, 1, __ATOMIC_RELAXED))
+		at_quick_exit(look_at_all);
 	for (unsigned i = 0; i < MOST_WATCHED; i++, none = NULL)
 		if (__atomic_compare_exchange_n(&watched[i], &none, heap, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;

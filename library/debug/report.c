@@ -56,15 +56,25 @@ static void make(struct sy__report *report)
 	sy__report_say(report);
 }
 
+static int telling;
+
+bool sy__bug_is_told(void)
+{
+	return __atomic_load_n(&telling, __ATOMIC_RELAXED);
+}
+
 void sy__bug_tell(struct sy_heap *heap, const struct sy__finding *finding)
 {
 	struct sy__report report = { .heap = heap, .finding = finding, .now = sy__now() };
-	static int telling;
+	static _Thread_local bool tells;
 
+	if (tells)
+		abort(); /* met a bug in a handler of SIGABRT */
 	if (__atomic_exchange_n(&telling, 1, __ATOMIC_ACQ_REL)) {
 		for (;;)
 			pause(); /* another thread's report ends the process */
 	}
+	tells = true;
 	make(&report);
 	abort();
 }

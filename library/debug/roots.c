@@ -3,7 +3,8 @@
  *
  * Threads are stopped by a signal. Its handler waits; what the thread had in its registers is on its stack by then, so from its stack
  * pointer on the stack has all that the thread knows. Thread-local variables are on the stack's upper end, or in mappings of their
- * own. Of a stack whose thread does not answer, because it blocks the signal, all counts.
+ * own. Of a stack whose thread does not answer, because it blocks the signal, all counts. Only the kernel knows a thread's alternate stack
+ * for signals (sigaltstack), so each thread asks.
  *
  * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote.
  */
@@ -32,6 +33,7 @@ static struct {
 	int released; /* the futex that they wait for */
 	unsigned asked;
 	uintptr_t stacks[MOST_THREADS]; /* their stack pointers */
+	uintptr_t alternates[MOST_THREADS + 1]; /* their alternate stacks, and the caller's */
 } world;
 
 /* ---- Threads ------------------------------------------------------------------------------------------------------ */
@@ -41,6 +43,14 @@ static void futex(int *word, int operation, int value)
 	syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
+/* Of the calling thread; 0: none. */
+static uintptr_t alternate_stack(void)
+{
+	stack_t alternate;
+
+	return !sigaltstack(NULL, &alternate) && !(alternate.ss_flags & SS_DISABLE) ? (uintptr_t)alternate.ss_sp : 0;
+}
+
 static void wait_here(int signal, siginfo_t *information, void *registers)
 {
 	int error = errno, place = __atomic_fetch_add(&world.stopped, 1, __ATOMIC_ACQ_REL);
@@ -48,8 +58,10 @@ static void wait_here(int signal, siginfo_t *information, void *registers)
 	(void)signal;
 	(void)information;
 	(void)registers;
-	if ((unsigned)place < MOST_THREADS)
+	if ((unsigned)place < MOST_THREADS) {
+		world.alternates[place] = alternate_stack();
 		__atomic_store_n(&world.stacks[place], (uintptr_t)__builtin_frame_address(0), __ATOMIC_RELEASE);
+	}
 	while (!__atomic_load_n(&world.released, __ATOMIC_ACQUIRE))
 		futex(&world.released, FUTEX_WAIT, 0);
 	errno = error;
@@ -91,6 +103,8 @@ static void stop_world(struct sigaction *before)
 
 	world.stopped = world.released = 0;
 	memset(world.stacks, 0, sizeof(world.stacks));
+	memset(world.alternates, 0, sizeof(world.alternates));
+	world.alternates[MOST_THREADS] = alternate_stack();
 	sigfillset(&action.sa_mask);
 	sigaction(STOPPING, &action, before);
 	world.asked = directory < 0 ? 0 : ask_threads(directory);
@@ -172,6 +186,7 @@ void sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *co
 
 	visit(context, (uintptr_t)start->registers, (uintptr_t)(start->registers + start->count));
 	stop_world(&before);
+	visit(context, (uintptr_t)world.alternates, (uintptr_t)(world.alternates + MOST_THREADS + 1));
 	visit_maps((uintptr_t)start->stack, visit, context);
 	release_world(&before);
 }

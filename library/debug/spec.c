@@ -6,7 +6,7 @@
  *                            the checks of every block that names it, or that names none. As Linux's slab_debug=.
  *   all                      every check
  *   audit, contents, guards  libumem's words (UMEM_DEBUG): U, with freed contents in the log; P; Z and P
- *   firewall=BYTES           libumem's: objects from so many bytes on get pages of their own (G)
+ *   firewall=BYTES           libumem's: objects from that size on get pages of their own (G)
  *   quarantine=BYTES         that freed objects may hold before the oldest is used again; K, M and G may follow a number
  *   audit=TRANSACTIONS       that the log remembers
  *   low                      guarded objects stand at the start of their pages

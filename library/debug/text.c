@@ -91,7 +91,7 @@ static const char *interface_name(unsigned interface)
 {
 	static const char *const names[] = { "any", "a cache", "malloc", "new", "new[]" };
 
-	return names[interface];
+	return names[SY__BY_INTERFACE(interface)];
 }
 
 static void say_what(const struct sy__finding *finding)
@@ -119,6 +119,9 @@ static void say_what(const struct sy__finding *finding)
 	case SY_BUG_WRONG_CACHE:
 		if (finding->other || record->cache)
 			sy__say("it is of %s, and was freed to %s\n", cache_name(record->cache), cache_name(finding->other));
+		else if (SY__BY_INTERFACE(record->interface) == SY__BY_INTERFACE(finding->interface))
+			sy__say("it was allocated with alignment %zu, and is freed with alignment %zu (1: none was named)\n",
+			        SY__BY_ALIGN(record->interface), SY__BY_ALIGN(finding->interface));
 		else
 			sy__say("it was allocated by %s, and is freed as by %s; where a library has a copy of either, add mixed to the checks\n",
 			    interface_name(record->interface), interface_name(finding->interface));

@@ -61,6 +61,11 @@ bool sy_lab_geometry(const struct sy_policy *policy, const int64_t *tunables, un
 	return policy->geometry && policy->geometry(tunables, cpus, size, geometry);
 }
 
+bool sy_lab_idle(const struct sy_heap_config *config, unsigned tunable)
+{
+	return config->policy->idle && config->policy->idle(config, tunable);
+}
+
 void sy_lab_log(struct sy_heap *heap, void (*log)(void *, const char *, const uint64_t *, unsigned), void *context)
 {
 	heap->log = log;

@@ -40,10 +40,13 @@ unsigned sy_lab_slot_node(const struct sy_heap *, unsigned slot);
 /* Bytes in slabs that are free for new objects. False: the policy can't tell. */
 bool sy_lab_unused_bytes(struct sy_heap *, uint64_t *bytes);
 
-/* The geometry of a slab for objects of `size` bytes, on so many CPUs. False: no slab holds them. sy_lab_has_geometry: false where
+/* The geometry of a slab for objects of `size` bytes, on `cpus` CPUs. False: no slab holds them. sy_lab_has_geometry: false where
  * slabs hold objects of any size. */
 bool sy_lab_has_geometry(const struct sy_policy *);
 bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
+
+/* Whether a tunable of a heap like this, by its number in sy_policy_description, changes nothing whatever its value is. */
+bool sy_lab_idle(const struct sy_heap_config *, unsigned tunable);
 
 /* Has the policy log its searches, if a tunable turns that on. */
 void sy_lab_log(struct sy_heap *, void (*log)(void *context, const char *event, const uint64_t *values, unsigned count), void *context);

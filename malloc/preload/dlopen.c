@@ -3,7 +3,7 @@
  *
  * A library that is opened with that flag looks up names in itself and its dependencies before it looks in the program. So it
  * finds malloc in the C library, whatever is preloaded. As soon as the library frees an object of the program, or the other way
- * round, the object is another allocator's and the program ends. PHP opens all its extensions so. Whoever preloads a malloc
+ * round, the object is another allocator's and the program ends. PHP opens all its extensions so. A user who preloads a malloc
  * wants it everywhere, hence the flag is dropped. Lost is what else it is for: two versions of a library in one program.
  *
  * The C library looks at its return address to find the caller's search path (RUNPATH). So its dlopen must be jumped to, with the

@@ -3,7 +3,7 @@
  *
  * A C program may open a C++ library, and its runtime with it. The weak references of malloc/cxx.c were resolved when the program
  * began, and found nothing. So the symbols are looked up when they are needed: among the global symbols, and then in the runtimes
- * by name, because plugins mostly open theirs locally. Only libraries that are loaded already are considered. Whoever needs a
+ * by name, because plugins mostly open theirs locally. Only libraries that are loaded already are considered. A program that needs a
  * runtime keeps it loaded.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT, RTLD_NOLOAD */

@@ -2,7 +2,8 @@
  * What malloc tells a program of its mistakes, in its default mode: each mistake is made in a child of its own, by objects of several
  * sizes, under the policy that SLABYARD names. docs/debugging.md has this table.
  *
- * A child that is told ends by SIGABRT, and its first line on standard error says the kind. What is not told may do anything.
+ * A child that is told ends by SIGABRT, and its first line on standard error says the kind. What is not told may do anything. Its handler
+ * of SIGABRT allocates an object of the same size, so a report must hold no lock.
  */
 #define _GNU_SOURCE /* barriers */
 #include <malloc.h>
@@ -50,6 +51,13 @@ static void frees_twice(void)
 
 	put(object);
 	put(object);
+}
+
+/* Told at once, not by what comes later. */
+static void frees_twice_and_ends(void)
+{
+	frees_twice();
+	_exit(0);
 }
 
 static void frees_another_between(void)
@@ -220,6 +228,7 @@ static const struct mistake {
 } mistakes[] = {
 	/*                                                 yard    slub    slab    slqb    bonwick slob    bsd44   svr4    sunos4 */
 	{ "free twice",                                   "D       D       D       D       D       D       D       D       D", frees_twice },
+	{ "free twice, and the program ends",             "D       D       D       D       D       D       D       D       D", frees_twice_and_ends },
 	{ "free twice, another object between",           "D       D       D       D       D       D       D       D       D", frees_another_between },
 	{ "free twice, by two threads",                   "D       D       -       W       D       D       D       D       D", frees_in_two_threads },
 	{ "realloc of a freed object",                    "d       D       D       D       D       D       D       D       D", resizes_freed },
@@ -268,13 +277,19 @@ static bool is_told(const char *report, char told)
 	return !strncmp(report, "slabyard: ", 10) && !strncmp(report + 10, kind, length) && !strncmp(report + 10 + length, ": 0x", 4);
 }
 
+static void allocates(int signal)
+{
+	(void)signal;
+	put(get(size));
+}
+
 /* Makes a mistake among other objects, and then uses memory as programs do. */
 static void make(const struct mistake *mistake, int report)
 {
 	static char *objects[LATER];
 
 	dup2(report, STDERR_FILENO);
-	signal(SIGABRT, SIG_DFL);
+	sigaction(SIGABRT, &(struct sigaction){ .sa_handler = allocates, .sa_flags = (int)SA_RESETHAND }, NULL);
 	alarm(60);
 	for (unsigned i = 0; i < PAD; i++)
 		objects[i] = get(size);

@@ -84,13 +84,13 @@ static void touch(size_t from, size_t bytes)
 /* As many bytes as are handed out; so many are to be looked at for that. */
 static size_t take(size_t wanted, size_t looks)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = wanted;
 	char *start;
 
 	asked = 0;
-	start = sy__mapping_cache_take(&bytes, &joints);
-	CHECK(start == world && joints.count == 0);
+	start = sy__mapping_cache_take(&bytes, &parts);
+	CHECK(start == world && parts.count == 0);
 	CHECK_EQUAL(asked, looks);
 	return bytes;
 }
@@ -173,17 +173,17 @@ static void give_written(unsigned count)
 /* The smallest that suffices, and what it has too much stays; the largest for what is going to grow. */
 static void choices(void)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = 3 * MIB;
 
 	touch(0, WORLD);
 	sy__mapping_cache_give(world, 8 * MIB, 8 * MIB, NULL);
 	sy__mapping_cache_give(world + 10 * MIB, 4 * MIB, 4 * MIB, NULL);
 	sy__mapping_cache_give(world + 20 * MIB, 6 * MIB, 6 * MIB, NULL);
-	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + 10 * MIB);
+	CHECK(sy__mapping_cache_take(&bytes, &parts) == world + 10 * MIB);
 	CHECK_EQUAL(bytes, 3 * MIB);
 	bytes = 5 * MIB;
-	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + 20 * MIB);
+	CHECK(sy__mapping_cache_take(&bytes, &parts) == world + 20 * MIB);
 	bytes = MIB;
 	CHECK(sy__mapping_cache_take(&bytes, NULL) == world);
 	CHECK_EQUAL(table_bytes, 9 * MIB); /* 7 behind it, and twice 1 */
@@ -193,7 +193,7 @@ static void choices(void)
 /* What grows by fresh pages, alone or joined to as many as it may be: as many others go back. */
 static void fresh_pages(void)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = MIB + MIB / 2;
 
 	give_written(3);
@@ -204,8 +204,8 @@ static void fresh_pages(void)
 	give_written(MAPPING_JOINED + 3);
 	moves = MAPPING_JOINED + 1;
 	bytes = (MAPPING_JOINED + 2) * MIB;
-	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + WORLD / 2);
-	CHECK_EQUAL(joints.count, MAPPING_JOINED);
+	CHECK(sy__mapping_cache_take(&bytes, &parts) == world + WORLD / 2);
+	CHECK_EQUAL(parts.count, MAPPING_JOINED);
 	CHECK_EQUAL(bytes, (MAPPING_JOINED + 2) * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	CHECK_EQUAL(table_bytes, MIB);
@@ -215,7 +215,7 @@ static void fresh_pages(void)
 /* All that was to be joined goes back where the system refuses, but for where the first that it did not move was to go. */
 static void refusals(void)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = 3 * MIB;
 
 	for (moves = 0; moves < 3;) {
@@ -223,7 +223,7 @@ static void refusals(void)
 
 		give_written(3);
 		bytes = 3 * MIB;
-		CHECK(sy__mapping_cache_take(&bytes, &joints) == NULL);
+		CHECK(sy__mapping_cache_take(&bytes, &parts) == NULL);
 		CHECK_EQUAL(table_bytes, 0);
 		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not
 		 * moved */
@@ -244,12 +244,12 @@ static void refusals(void)
 /* What was joined is there for such a size again, as often as it is wanted, and without a call to the system. */
 static void joined_ranges(void)
 {
-	const struct mapping_joints joints = { 2, { 2 * MIB, MIB } };
-	struct mapping_joints again;
+	const struct mapping_parts parts = { 2, { 2 * MIB, MIB } };
+	struct mapping_parts again;
 	size_t bytes;
 
 	moves = 0;
-	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &joints);
+	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &parts);
 	for (unsigned i = 0; i < 3; i++) {
 		bytes = 6 * MIB - i * MIB / 4;
 		asked = unmapped = 0;
@@ -266,24 +266,24 @@ static void joined_ranges(void)
 /* For another size, for what grows, and to join anew it falls into parts, with what is known of the first. */
 static void joined_ranges_part(void)
 {
-	const struct mapping_joints joints = { 1, { 2 * MIB } };
-	struct mapping_joints again;
+	const struct mapping_parts parts = { 1, { 2 * MIB } };
+	struct mapping_parts again;
 	size_t bytes = MIB;
 
-	sy__mapping_cache_give(world, 6 * MIB, MIB, &joints);
+	sy__mapping_cache_give(world, 6 * MIB, MIB, &parts);
 	CHECK_EQUAL(take(3 * MIB, 0), 4 * MIB);
 	CHECK_EQUAL(table_bytes, 2 * MIB);
 	forget();
 	touch(0, WORLD);
-	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &joints);
+	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &parts);
 	CHECK_EQUAL(sy__mapping_cache_take_behind(world, MIB), 0);
 	CHECK_EQUAL(table_bytes, 6 * MIB);
 	CHECK(sy__mapping_cache_take(&bytes, NULL) == world);
 	CHECK_EQUAL(table_bytes, 5 * MIB);
 	forget();
 	touch(0, WORLD);
-	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &joints);
-	sy__mapping_cache_give(world + 8 * MIB, 3 * MIB, 3 * MIB, &joints);
+	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &parts);
+	sy__mapping_cache_give(world + 8 * MIB, 3 * MIB, 3 * MIB, &parts);
 	moves = 3;
 	bytes = 5 * MIB;
 	CHECK(sy__mapping_cache_take(&bytes, &again) == world + WORLD / 2);
@@ -292,7 +292,7 @@ static void joined_ranges_part(void)
 	forget();
 	touch(0, WORLD);
 	unmapped = 0;
-	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &joints);
+	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &parts);
 	sy__mapping_cache_offset_growth(MIB / 2);
 	CHECK_EQUAL(unmapped, 3 * MIB);
 	CHECK_EQUAL(table_bytes, 0);

@@ -93,9 +93,9 @@ static void keep_range(size_t from, size_t pages)
 /* Page that a range begins at which serves so many; WORLD: none. */
 static size_t take_range(size_t pages, size_t has)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = pages * PAGE;
-	char *start = sy__mapping_cache_take(&bytes, &joints);
+	char *start = sy__mapping_cache_take(&bytes, &parts);
 
 	if (!start)
 		return WORLD;

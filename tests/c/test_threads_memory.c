@@ -267,7 +267,7 @@ enum { NEVER, ASKED, UNASKED };
 static int gives_back(const struct sy_policy *policy)
 {
 	struct sy_heap *heap = sy_heap_open(policy->name, NULL, NULL);
-	uint64_t used, unasked, asked;
+	uint64_t used, before, asked;
 	void *objects[20000];
 
 	for (unsigned i = 0; i < 20000; i++)
@@ -275,11 +275,11 @@ static int gives_back(const struct sy_policy *policy)
 	used = heap->counters.slab_pages;
 	for (unsigned i = 0; i < 20000; i++)
 		sy_mfree(heap, objects[i]);
-	unasked = heap->counters.slab_pages;
+	before = heap->counters.slab_pages;
 	sy_heap_shrink(heap);
 	asked = heap->counters.slab_pages;
 	sy_heap_close(heap);
-	if (unasked < used / 4)
+	if (before < used / 4)
 		return UNASKED;
 	return asked < used / 4 ? ASKED : NEVER;
 }

@@ -1,4 +1,4 @@
-"""The rules of the house, read off what was compiled and what was written. Run by ctest.
+"""The rules of layers, sizes and names, read off what was compiled and what was written. Run by ctest.
 
 Layers: the objects of each layer link with those of the layers below it alone. Of all that an object leaves undefined, nothing may be
 defined by an object of a layer above, or of one beside its own. What no object defines is the C library's or the compiler's.
@@ -52,7 +52,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]*policies/[^">]+)[">]', re.MU
 WITHOUT_POLICIES = [
     "core", "library", "malloc", "replay", "threads", "programs", "import", "pairs", "inspect", "launch", "ports", "include",
 ]  # fmt: skip
-MOST_LINES = {"include/**/*.h": 2600, "library/*.c": 2210}
+# How many lines these files may have together. Of library/, what the slab API needs.
+SLAB_API = [f"library/{name}.c" for name in ("open", "spec", "kmem", "kmem_log", "mempool", "shrinker", "forks", "rcu")]
+MOST_LINES: list[tuple[list[str], int]] = [
+    (["include/**/*.h"], 2500),
+    (SLAB_API, 2000),
+    (["core/policies/slub/*.[ch]"], 2400),
+    (["core/policies/yard/*.[ch]"], 2490),
+]
 INLINED = ("malloc", "core/policies/default.h")
 
 
@@ -130,10 +137,13 @@ def all_named(source: Path) -> Iterator[str]:
 
 
 def too_large(source: Path) -> Iterator[str]:
-    for files, most in MOST_LINES.items():
-        lines = sum(path.read_text().count("\n") for path in source.glob(files))
-        if not 0 < lines <= most:
-            yield f"{files} has {lines} lines of at most {most}"
+    for patterns, most in MOST_LINES:
+        for pattern in patterns:
+            if not any(source.glob(pattern)):
+                yield f"{pattern} matches no file"
+        lines = sum(path.read_text().count("\n") for pattern in patterns for path in source.glob(pattern))
+        if lines > most:
+            yield f"{', '.join(patterns)} have {lines} lines, of at most {most}"
 
 
 def rules_can_fail() -> None:

@@ -215,7 +215,7 @@ class PackageTest:
         names = {line.split()[0] for line in exported.splitlines() if not line.startswith("_")}
         for header in (self.prefix / "include/slabyard").rglob("*.h"):
             if header.parent.name != "linux" or header.stem in ALLOCATING:
-                names |= set(re.findall(r"^static inline [^;{]*?(\w+)\(", header.read_text(), re.MULTILINE))
+                names |= set(re.findall(r"^(?:static inline [^;{]*?|SY__ON_NODE\([^,]*, )(\w+)[(,]", header.read_text(), re.MULTILINE))
         return {name for name in names if not name.startswith("sy__")}
 
     def complete_page(self, page: Path) -> None:

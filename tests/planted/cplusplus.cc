@@ -50,6 +50,17 @@ BUG(new_array_by_one, PAST_END, "new_array_allocate_it")
 	delete_array_free_it(array);
 }
 
+/* 1 byte into an object of no bytes. */
+BUG(new_of_nothing, PAST_END, "new_of_nothing")
+{
+	char *object = (char *)operator new(0);
+
+	OPAQUE(object);
+	expect(object);
+	damage_it((unsigned char *)object, 1);
+	operator delete(object);
+}
+
 /* 1 byte past a new char[13]. */
 BUG(new_char_array_by_1, PAST_END, "new_array_allocate_it")
 {
@@ -250,6 +261,34 @@ MISMATCH(delete_array_of_new, "new_allocate_it", "delete_array_free_it")
 
 	expect(object);
 	delete_array_free_it(object);
+}
+
+static NO_INLINE void *aligned_allocate_it(size_t size, size_t align)
+{
+	void *object = operator new(size, std::align_val_t(align));
+
+	OPAQUE(object);
+	return object;
+}
+
+/* What new gave with an alignment is deleted without one. */
+MISMATCH(delete_of_aligned_new, "aligned_allocate_it", "delete_of_aligned_new")
+{
+	void *object = aligned_allocate_it(100, 64);
+
+	expect(object);
+	operator delete(object);
+	NOT_LAST();
+}
+
+/* And with another one. */
+MISMATCH(delete_with_another_alignment, "aligned_allocate_it", "delete_with_another_alignment")
+{
+	void *object = aligned_allocate_it(100, 64);
+
+	expect(object);
+	operator delete(object, std::align_val_t(128));
+	NOT_LAST();
 }
 
 /* What new gave is freed. */

@@ -230,3 +230,35 @@ OVERFLOW(sprintf_of_a_long_number)
 	OPAQUE(buffer);
 	free_it(buffer);
 }
+
+/* 1 byte, before the program aborts by itself. */
+OVERFLOW(before_an_abort)
+{
+	unsigned char *object = allocate_it(40);
+
+	memset(object, 'o', 40);
+	expect(object + 40);
+	damage_it(object + 40, 1);
+	abort();
+}
+
+/* 1 byte, before a quick exit. */
+OVERFLOW(before_a_quick_exit)
+{
+	unsigned char *object = allocate_it(40);
+
+	memset(object, 'o', 40);
+	expect(object + 40);
+	damage_it(object + 40, 1);
+	quick_exit(0);
+}
+
+/* 1 byte past 64 MiB, beyond the largest block of a heap. */
+OVERFLOW(by_1_of_64_mib)
+{
+	unsigned char *object = allocate_it((size_t)64 << 20);
+
+	expect(object + ((size_t)64 << 20));
+	damage_it(object + ((size_t)64 << 20), 1);
+	free_it(object);
+}

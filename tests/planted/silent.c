@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <regex.h>
 #include <search.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -535,4 +536,12 @@ SILENT(trimmed)
 	press(3000, 300);
 	free_it(allocate_it(MIB));
 	malloc_trim(0);
+}
+
+/* The kernel alone knows where the stack for signal handlers is. */
+SILENT(alternate_signal_stack)
+{
+	stack_t alternate = { .ss_sp = allocate_it(64 << 10), .ss_size = 64 << 10 };
+
+	sigaltstack(&alternate, NULL);
 }

@@ -112,6 +112,10 @@ def make_tree(folder: Path, linux: str = "6.1") -> Path:
         registers = folder / "arch/x86/um/os-Linux/registers.c"
         registers.parent.mkdir(parents=True)
         registers.write_text(REGISTERS)
+        for arch in ("x86", "arm64"):
+            kconfig = folder / f"arch/{arch}/Kconfig"
+            kconfig.parent.mkdir(parents=True, exist_ok=True)
+            kconfig.write_text("\tselect HAVE_ALIGNED_STRUCT_PAGE\t\tif SLUB\n")
     allocator = "obj-$(CONFIG_SLOB) += slob.o" if linux == "6.1" else "obj-y += slub.o"
     (folder / "mm/Makefile").write_text(f"obj-y := filemap.o\n{allocator}\n")
     (folder / "Makefile").write_text(MAKEFILE.replace("PATCHLEVEL = 1\n", f"PATCHLEVEL = {linux.split('.')[1]}\n"))

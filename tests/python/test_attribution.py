@@ -14,6 +14,7 @@ import pytest
 
 from handmade import Builder, cache, complaint, slabyard
 from slabyard.attribution import export, pinned, usage
+from slabyard.base.errors import UserError
 from slabyard.trace.snapshots import kmalloc_name
 from slabyard.trace.file import Trace
 
@@ -140,6 +141,22 @@ def test_moments(tmp_path: Path) -> None:
         for since, until in (("peak", "0.1e3"), ("nowhere", None), ("0.0005", "middle")):
             with pytest.raises(Exception, match=r"is not a time|later than"):
                 usage.window_of(trace, since, until)
+
+
+def test_moments_lie_within_the_trace(tmp_path: Path) -> None:
+    path = drawn(3).write(tmp_path / "t.parquet", 41)
+    with Trace(path) as trace:
+        assert trace.metadata.span_seconds < 0.001
+        whole = usage.window_of(trace, None, None)
+        assert usage.window_of(trace, None, "0.001") == whole, "the end as it is shown"
+        for since, until in (("99999", None), (None, "0.002"), ("5", "4")):
+            with pytest.raises(UserError, match=rf"^{since or until} is after the trace's end \(0\.001 s\)"):
+                usage.window_of(trace, since, until)
+        with pytest.raises(UserError, match="later than"):
+            usage.window_of(trace, "0.0000109", "0.0000108")
+    for words in (["info", path, "--caches"], ["export", path, "--format", "folded", "-o", tmp_path / "f"]):
+        assert "after the trace's end" in complaint(slabyard(*words, "--from", "99999"), 2)
+    assert not (tmp_path / "f").exists()
 
 
 def pinning(path: Path, **values: object) -> Path:

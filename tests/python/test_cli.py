@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import complaint, slabyard
+from slabyard.base import terminal
 from slabyard.replay import allocators
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
@@ -641,6 +642,26 @@ def test_what_was_recorded_outlives_a_failure(tmp_path: Path) -> None:
     assert done.returncode == 2 and "no snapshot" in done.stderr
     kept = next(line for line in done.stderr.splitlines() if "is kept" in line).split(": ")[-1]
     assert Path(kept).name == "make.parquet" and Path(kept).read_bytes() == trace.read_bytes()
+
+
+def test_where_path_is_empty_that_is_said(tmp_path: Path) -> None:
+    env = {**os.environ, "PATH": ""}
+    for words in (["record", "-o", "t.parquet"], ["run"]):
+        assert "PATH is empty" in complaint(slabyard(*words, "--", "true", cwd=tmp_path, env=env), 4)
+    assert "slabyard-replay is neither in " in complaint(slabyard("list", env=env), 4)
+
+
+def test_a_long_job_without_a_terminal_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    with terminal.Progress(1000) as progress:
+        progress.stage("replaying a")
+        for at in range(1000):
+            now[0] = at / 10
+            progress.step(f"a: run {at}")
+    assert capsys.readouterr().err.splitlines() == [
+        "slabyard: replaying a", *(f"slabyard: {30 * 10 * one + 1:,} of 1,000 steps: a: run {300 * one}" for one in (1, 2, 3)),
+    ]  # fmt: skip
 
 
 def test_the_command_is_installed() -> None:

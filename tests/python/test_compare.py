@@ -133,6 +133,11 @@ def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -
     table = comparison.tables(large)[0]
     assert table.title.endswith("memory in MiB") and table.cells()[0][6] == "100.39"
     assert "by 100.39 MiB" in " ".join(table.notes)
+    for record in large:
+        record["exact"].update(held_pages_start=256 << 10, held_pages_peak=(256 << 10) + 83, grew_pages_peak=83)
+    little = comparison.tables(large)[0]
+    assert little.title.endswith("memory in KiB"), "of a large heap too where it grows little"
+    assert little.cells()[0][5:7] == ["1,048,576", "332"] and little.cells()[0][8] == "1,048,908"
 
 
 def test_of_several_traces_the_one_that_cannot_be_replayed_is_named(tmp_path: Path) -> None:

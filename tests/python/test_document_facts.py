@@ -142,7 +142,7 @@ def test_figures_of_cost_are_within_their_limits() -> None:
     policy, limit = limits["cost_bonwick"]
     assert fills[policy][2] <= limit
     calls = {(row[0], row[1]): last(row[2]) for row in table(text, "calls")}
-    wanted = {"cost_resize": "`realloc` in place, then `malloc_usable_size`", "cost_foreign": "`free` by another thread, shuffled"}
+    wanted = {"cost_resize": "`realloc` in place, then `malloc_usable_size`", "cost_remote": "`free` by another thread, shuffled"}
     for name, call in wanted.items():
         policy, limit = limits[name]
         assert calls[call, policy] <= limit, name

@@ -39,10 +39,24 @@ def test_counted_costs_are_drawn_where_all_have_them() -> None:
     counted = [{**record(name, grew, 10), "cost": {"instructions": cost}} for name, grew, cost in (("a", 1, 120), ("b", 2, 90))]
     picture = str(frontier.picture(section(*counted)))
     assert "instructions per operation" in picture and "whisker" not in picture
-    assert frontier.cost_note([section(*counted)]) == ""
+    assert frontier.cost_note([section(*counted)]) == "The line joins those that no other beats in both."
     some = section(counted[0], record("b", 2, 9))
     assert "measured ns per operation" in str(frontier.picture(some)) and 'class="whisker"' in str(frontier.picture(some))
     assert "compare --cost counts" in frontier.cost_note([some])
+
+
+def test_one_run_gives_no_verdict_on_time() -> None:
+    """Times without intervals are drawn, with no line and no word on who costs least; counted costs need none."""
+    single = [record("a", 10, 90), record("b", 20, 50)]
+    for one in single:
+        one["timed"] = {"ns_per_operation": one["timed"]["ns_per_operation"], "runs": 1}
+    found = section(*single)
+    picture, said, note = str(frontier.picture(found)), frontier.sentence(found), frontier.cost_note([found])
+    assert picture.count("<circle") == 2 and 'class="frontier"' not in picture and 'class="name best"' not in picture
+    assert said.startswith("a grows least (40 KiB, 90.0 ns an operation). ") and "not known" in said
+    assert not any(word in said for word in ("costs least (", "beaten")) and "whiskers" not in note and "too few" in note
+    counted = section(*({**one, "cost": {"instructions": cost}} for one, cost in zip(single, (120, 90), strict=True)))
+    assert 'class="frontier"' in str(frontier.picture(counted)) and "b costs least" in frontier.sentence(counted)
 
 
 def test_the_recorded_kernel_is_a_line() -> None:
@@ -88,4 +102,4 @@ def test_of_booted_kernels_the_workloads_time_is_drawn() -> None:
     found = section(booted("slub", 10, 2.5), booted("slab", 20, 1.5))
     assert "measured s of the workload" in str(frontier.picture(found))
     assert frontier.sentence(found) == "slub grows least (40 KiB, 2.50 s), slab costs least (80 KiB, 1.50 s)."
-    assert frontier.cost_note([found]) == "Cost is measured time, whose whiskers are intervals."
+    assert frontier.cost_note([found]).endswith(" Cost is measured time, whose whiskers are intervals.")

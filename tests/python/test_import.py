@@ -421,6 +421,22 @@ def test_tasks(tmp_path: Path, before: str, task: str, pid: int) -> None:
     assert found == [("recorded", task, pid), ("recorded", "other", 9), ("implied", "", -1), ("recorded", task, pid)]
 
 
+def test_names_are_utf_8_and_other_bytes_are_escaped(tmp_path: Path) -> None:
+    sizes = "bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+    names = ["café", "日本", "\u202ex", "caf\udcc3", "\udced\udca0\udc80", "\udcc0\udcaf", 'q"\\']
+    lines = [
+        f"{name} {number} [000] 10.{number:06}: kmem:kmem_cache_alloc: call_site=new+0x1 ptr={BASE + 64 * number:#x} name=naïve {sizes}\n"
+        for number, name in enumerate(names)
+    ]
+    (tmp_path / "t.txt").write_bytes("".join(lines).encode(errors="surrogateescape"))
+    metadata = imported(tmp_path / "t.txt", tmp_path / "t.parquet")
+    assert [one.name for one in metadata.caches] == ["naïve"]
+    found = [row["task"] for row in rows(tmp_path / "t.parquet")]
+    assert found == ["café", "日本", "\u202ex", r"caf\xc3", r"\xed\xa0\x80", r"\xc0\xaf", 'q"\\']
+    told = slabyard("info", tmp_path / "t.parquet", "--tasks", "--format", "csv").stdout
+    assert "café" in told and r"\u202ex" in told and "\u202e" not in told
+
+
 def test_a_capture_without_tasks_has_no_columns_of_them(tmp_path: Path) -> None:
     capture = Capture()
     capture.alloc(BASE + 0x1000)

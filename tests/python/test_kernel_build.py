@@ -19,7 +19,7 @@ from kernel_support import make_tarball, make_tree
 from slabyard.command import cli, parsers
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
-from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools, versions
+from slabyard.kernels import build, cache, config, edits, kinds, ports, seed, source, tools, versions
 
 SLUB, SLOB = kinds.KINDS["slub"], kinds.KINDS["slob"]
 NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
@@ -206,7 +206,7 @@ def test_what_a_killed_compiler_left_is_compiled_again(tmp_path: Path) -> None:
         if name != "gone.o":
             (tmp_path / "mm" / name).touch()
             os.utime(tmp_path / "mm" / name, ns=(0, 10**9 + number))
-    build.drop_half_written(tmp_path)
+    seed.drop_half_written(tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*.o")) == ["whole.o"]
 
 
@@ -393,6 +393,48 @@ def test_of_two_kinds_with_one_configuration_the_second_starts_from_the_first(tm
     assert not (mine / "mm/slob.o").exists() and (mine / "mm/filemap.o").exists()
     assert (mine / "mm/.filemap.o.cmd").read_text() == f"cmd_a := gcc -I{copy}/include -o mm/filemap.o {copy}/mm/filemap.c"
     assert not (copy / "built").exists(), "nothing is compiled again that is the same in both"
+
+
+def remember(folder: Path, copy: Path, name: str, content: bytes, text: str = "", more: str = "") -> Path:
+    """An object as Kbuild remembers it, made of a source that includes <linux/slab.h>."""
+    (folder / f"{name}.o").write_bytes(content)
+    (copy / f"{name}.c").write_text(text)
+    remembered = folder / f".{name}.o.cmd"
+    option = "    $(wildcard include/config/SLUB) \\\n"
+    remembered.write_text(f"source_{name}.o := {copy}/{name}.c\n\ndeps_{name}.o := \\\n{option}  {copy}/include/linux/slab.h \\\n{more}")
+    return remembered
+
+
+def test_a_kernel_on_another_allocator_starts_from_what_does_not_depend_on_it(tmp_path: Path) -> None:
+    found = source.find(make_tree(tmp_path / "tree"))
+    build.build(build.Request(found, "um", SLUB))
+    (folder,) = (path for path in cache.folder("builds").iterdir() if path.is_dir())
+    copy = source.copy_of(found, SLUB)
+    remember(folder, copy, "frees", b"\0kfree\0")
+    remember(folder, copy, "calls", b"\0__kmalloc\0")
+    remember(folder, copy, "inlines", b"\0kmalloc_caches\0")
+    remember(folder, copy, "asks", b"\0kfree\0", "int least = KMALLOC_MIN_SIZE;")
+    remember(folder, copy, "debugs", b"\0kfree\0", "int early = stack_depot_early_init();")
+    killed = remember(folder, copy, "killed", b"\0kf")
+    os.utime(killed, ns=(1, 1))
+    remember(folder, copy, "inside", b"\0kfree\0", more=f"  {copy}/mm/slab.h \\\n")
+    (folder / "include/config").mkdir(parents=True)
+    (folder / "include/config/SLUB").touch()
+    build.build(build.Request(found, "um", SLOB))
+    other = folder.with_name(folder.name.replace("slub", "slob"))
+    dependent = {path.name.split(".")[1] for path in other.glob(".*.cmd") if "config/SLUB" in path.read_text()}
+    assert dependent == {"calls", "inlines", "asks", "debugs", "inside", "killed"}
+    assert (other / "frees.o").exists() and not (other / "killed.o").exists(), "a compiler had been killed at it"
+    assert (other / "include/config/SLUB").exists(), "what make knows of the options that it has built with"
+    assert "CONFIG_SLOB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
+
+
+def test_where_kmalloc_is_alike_its_callers_are_too(tmp_path: Path) -> None:
+    calls, asks = (remember(tmp_path, tmp_path, name, b"__kmalloc\0", text) for name, text in (("a", ""), ("b", "kmalloc_index(1)")))
+    assert seed.calls_kmalloc(calls, calls.read_text()) and not seed.takes_more(calls, calls.read_text())
+    assert seed.takes_more(asks, asks.read_text())
+    (tmp_path / "a.o").unlink()
+    assert seed.takes_more(calls, calls.read_text())
 
 
 def test_a_kernel_is_built_from_the_files_of_its_key(tmp_path: Path) -> None:

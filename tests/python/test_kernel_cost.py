@@ -150,7 +150,7 @@ def test_counts_become_figures_of_an_operation(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_counts_is_looked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: None)
-    with pytest.raises(UserError, match="--cost needs gcc, qemu-system-x86_64, which are missing") as told:
+    with pytest.raises(UserError, match="counting instructions needs gcc, qemu-system-x86_64, which are missing") as told:
         cost.check()
     assert told.value.status == 4
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")

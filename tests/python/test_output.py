@@ -55,6 +55,12 @@ def test_words_of_headings_stay_whole() -> None:
     assert widest(text) <= WIDTH and all(word in text.split() for heading in columns for word in heading.split())
 
 
+@pytest.mark.parametrize("name", ["20,000 allocated", "small: kmem_alloc beside 64", "filled: slabyard:slob:fit=next"])
+def test_numbers_and_names_stay_whole(name: str) -> None:
+    text = render([Table("", ["", "x" * 12, "y" * 12, "z" * 12, "why"], [[name, 1, 2, 3, "said " * 20]])], "text")
+    assert widest(text) <= WIDTH and set(name.split()) <= set(text.split())
+
+
 def test_lines_that_a_cell_has_already_stay() -> None:
     cell = "\n".join(["one of these lines is as long as this, so that all of them", "and another", "end"])
     fits = render([Table("", ["trace", ""], [["command", cell]])], "text")

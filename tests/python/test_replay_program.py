@@ -474,10 +474,16 @@ def test_log_of_slob(tmp_path: Path) -> None:
 
 
 def test_check_of_specs() -> None:
-    for spec in ("slub", "slob:fit=best", "malloc:system"):
+    tiny = ["cpu_partial", "linux", "sheaf_capacity", "barn_full"]
+    for spec, idle in (("slob:fit=best", []), ("malloc:system", []), ("slub:tiny=on", tiny)):
         done = start("--check", "--allocator", spec)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, idle, "")
+    assert "cpu_partial" not in start("--check", "--allocator", "slub").stdout
+    assert json.loads(start("--check", "--allocator", "slub", "--kernel", str(7 << 8)).stdout) == ["cpu_partial"]
+    assert "--kernel" in refusal("--check", "--allocator", "slub", "--kernel", "7.0")
     assert "slub" in refusal("--check", "--allocator", "slubb")
+    for spec in ("slub,", "slub,max_order=1"):
+        assert f"{spec}: write a colon behind slub: slub:tunable=value" in refusal("--check", "--allocator", spec)
     assert "no/such" in refusal("--check", "--allocator", "malloc:/no/such/lib.so")
 
 

@@ -21,6 +21,7 @@ from slabyard.report import charts, page as report, tables
 from slabyard.results import model, ranks
 from slabyard.base import html
 from slabyard.base.errors import UserError
+from slabyard.base.terminal import visible
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "report_records.json"
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&amp;'\u2028"
@@ -150,7 +151,7 @@ def test_what_others_wrote_is_escaped(records: list[dict[str, Any]]) -> None:
     assert len(seen.scripts) == len(plain.scripts)
     assert seen.opened.get("img", 0) == 0
     assert not seen.handlers
-    assert data_of(page)["workloads"][0]["tables"]["caches"]["rows"][0][1] == HOSTILE
+    assert data_of(page)["workloads"][0]["tables"]["caches"]["rows"][0][1] == visible(HOSTILE)
 
 
 def test_lone_surrogates_and_odd_numbers_do_not_stop_the_report(tmp_path: Path) -> None:

@@ -166,6 +166,32 @@ def test_a_telephone_shows_it_without_overflow(browser: Any, file: Path) -> None
     assert max(widths) <= 400
 
 
+def test_letters_of_pictures_can_be_read_on_a_telephone(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Pictures are not shrunk to the page's width: what is wider can be moved."""
+    path = tmp_path / "t.html"
+    stacks = {"live_at_peak": [{"frames": ["vfs_read", "kmalloc", "[kmalloc-64]"], "bytes": 4096}]}
+    grown = [
+        {**one, "exact": {**one["exact"], "grew_pages_peak": 10 + number, "stacks": stacks}}
+        for number, one in enumerate(records)
+        if one["run"]["workload"] == records[0]["run"]["workload"]
+    ]
+    report.write_report(grown, path)
+    view(browser, path, width=400)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    letters = browser.execute_script(
+        """return ['.pictures svg', '.icicle svg'].map((kind) => [...document.querySelectorAll(kind)].flatMap((svg) => {
+          const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+          return [...svg.querySelectorAll('text')].map((text) => scale * parseFloat(getComputedStyle(text).fontSize)); }))"""
+    )
+    assert all(one and min(one) >= 9 for one in letters)
+    cut = browser.execute_script(
+        """return [...document.querySelectorAll('table, .pictures svg, .icicle svg')].filter((one) => {
+          const around = one.closest('.scroll, figure, .icicle');
+          return one.getBoundingClientRect().width > around.clientWidth + 1 && getComputedStyle(around).overflowX !== 'auto'; }).length"""
+    )
+    assert cut == 0, "nothing ends at the page's edge"
+
+
 def test_the_ranking_of_five_workloads_fits_1200_pixels(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
     """By time, cost, memory and events, as `make compare` has them."""
     one = [record for record in records if record["run"]["workload"] == records[0]["run"]["workload"]]

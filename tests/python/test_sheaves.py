@@ -14,8 +14,6 @@ from slabyard.base.terminal import Progress
 from slabyard.command.recording import sufficing
 from slabyard.replay.workload import Options, Workload
 from slabyard.study import document, papers, sheaves, sheaves_pairs, study
-from slabyard.study.model import RECORDS
-from slabyard.study.work import read_record
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -129,12 +127,6 @@ def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
 
 
 # ---- The record, the document, the workloads -------------------------------------------------------------------------------------
-
-
-def test_the_record_of_locks_is_what_this_build_counts() -> None:
-    record = read_record(RECORDS / "sheaves-locks.json", False)
-    assert record is not None
-    assert sheaves._counted("pairs", 16, False, False) == record["data"]["pairs 16"]
 
 
 def test_the_document_is_what_the_records_tell() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from slabyard.base import table
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
+from slabyard.command import study_verb
+from slabyard.kernels.kinds import Kind
 from slabyard.study import document, papers, study, tables
-from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
+from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
 from slabyard.study.work import Work
 from test_cli import complaint, slabyard
 
@@ -24,7 +28,11 @@ QUIET = Progress(0, quiet=True)
 
 def judge(data: Data) -> Outcome:
     rows = [("first", repeated(2.0, data["first"])), ("ours alone", Figure(None, 7.0)), ("not to be had", Figure(3.0, None))]
-    claims = [Claim("the first is 2", data["first"] == [2.0, 2.0]), Claim("it is positive", min(data["first"]) > 0, "measured: <1>")]
+    measured = f"measured: {data['first'][0]:g} and {data['first'][-1]:g}"
+    claims = [
+        Claim("the first is 2", data["first"] == [2.0, 2.0], measured),
+        Claim("it is positive", min(data["first"]) > 0, "measured: <1>"),
+    ]
     return Outcome([Sheet("A table", "s", rows, "µs")], claims, [Picture("A picture", "<svg><rect/></svg>")], stands_for="a <machine>")
 
 
@@ -37,15 +45,46 @@ def run(wanted: list[Item], folder: Path | None, quick: bool = False) -> list[An
 
 
 def test_verdicts() -> None:
-    def verdict(*holds: bool) -> str:
+    def verdict(*holds: bool | None) -> str:
         return Outcome([], [Claim("", one) for one in holds]).verdict
 
     assert (verdict(True, True), verdict(True, False), verdict(False)) == (HOLDS, IN_PART, NOT)
+    assert (verdict(None, None), verdict(True, None), verdict(False, None)) == (UNTOLD, IN_PART, NOT)
+    found = dataclasses.replace(item("one", lambda _: {}), judge=lambda _: Outcome([], [Claim("a", None), Claim("b", True)]))
+    done = run([found], None)
+    assert tables.counts(done[0]) == "1 of 2, 1 cannot be told" and UNTOLD in tables.page(done)
+    assert "- Cannot be told here: a." in document.text(done) and tables.plain(done)[0]["claims"][0]["holds"] is None
 
 
 def test_figures() -> None:
     assert repeated(4.0, [1.0, 2.0, 3.0]) == Figure(4.0, 2.0, 1.0, 3.0) and repeated(4.0, [1.0, 3.0]).ratio == 0.5
     assert Figure(None, 1.0).ratio is None and Figure(0.0, 1.0).ratio is None and repeated(1.0, []).ratio is None
+
+
+@pytest.mark.parametrize(
+    ("paper", "printed", "number"),
+    [
+        (204.5, "204.5", 204.5), (27.10694, "27.10694", 27.10694), (5, "5", 5), ("384.50", "384.50", 384.5), ("18 to 19", "18 to 19", 18.5),
+        ("over 4", "over 4", 4), ("5,666.468", "5,666.468", 5666.468), (None, None, None), ("-", "-", None),
+    ],
+)  # fmt: skip
+def test_a_figure_of_the_paper_stands_as_it_is_printed(paper: float | str | None, printed: str | None, number: float | None) -> None:
+    figure = Figure(paper, 9.25)
+    assert (figure.printed, figure.of_paper) == (printed, number) and figure.ratio == (number and 9.25 / number)
+    shown = tables.sheet_table("t", Sheet("t", "s", [("row", figure), ("other", Figure(1, 1.0))])).cells()[0]
+    assert shown[1:3] == [printed or "-", "9.25"]
+
+
+def test_ranks_have_no_ratio() -> None:
+    sheet = Sheet("t", "rank", [("row", Figure(3, 1))], ratios=False)
+    assert tables.sheet_table("t", sheet).cells() == [["row", "3", "1"]]
+
+
+def test_a_record_says_when_and_with_what_it_was_made(tmp_path: Path) -> None:
+    plain = run([item("two", lambda _: {"first": [2.0, 2.0]})], tmp_path)[0].record
+    assert plain["date"] in tables.made(plain) and plain["seconds"] >= 0 and "qemu" not in plain["versions"]
+    old = {"machine": plain["machine"], "versions": {"slabyard": "0.1.0"}}
+    assert tables.made(old).endswith(", slabyard 0.1.0")
 
 
 def test_a_study_that_was_ended_goes_on(tmp_path: Path) -> None:
@@ -86,6 +125,15 @@ def test_what_several_items_judge_is_kept_once(tmp_path: Path) -> None:
     assert (told["item"], told["title"]) == ("two", "The two table")
 
 
+def test_the_time_of_runs_that_were_ended_counts(tmp_path: Path) -> None:
+    kept = tmp_path / "one.parts"
+    Work(False, QUIET, kept).once("a", lambda: 1)
+    parts = json.loads(kept.read_text())
+    kept.write_text(json.dumps({name: one if name == "a" else one + 1000 for name, one in parts.items()}))
+    again = Work(False, QUIET, kept)
+    assert again.parts == {"a": 1} and 1000 <= again.seconds < 1900
+
+
 def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
     def fails() -> int:
         raise KeyboardInterrupt
@@ -118,7 +166,7 @@ def test_what_is_missing_is_told_before_the_first_run() -> None:
     def never(_: Work) -> Data:
         raise AssertionError
 
-    with pytest.raises(UserError, match="valgrind"):
+    with pytest.raises(UserError, match="bonwick two: no valgrind"):
         run([item("one", never), Item("bonwick", "two", "", "", never, judge, missing)], None)
 
 
@@ -137,8 +185,32 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
     done = study.run(wanted, True, None, QUIET, lambda _: None, left.append)
     assert [one.item.name for one in done] == ["three"]
     assert [(one.item.name, one.error.message) for one in left] == [("two", "no <valgrind>"), ("one", "the boot failed")]
-    assert [row[-1] for row in tables.tables(done, left)[-1].rows] == [HOLDS, "left out", "left out"]
+    assert [row[-2] for row in tables.tables(done, left)[-1].rows] == [HOLDS, "left out", "left out"]
     assert "no &lt;valgrind&gt;" in tables.page(done, left)
+
+
+def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    happened: list[str] = []
+
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool) -> None:
+        happened.append(f"{arch} {kind.name} {outlined}")
+        if arch == "arm64":
+            raise UserError("no room")
+
+    def good(_: Work) -> Data:
+        happened.append("an item")
+        return {"first": [2.0, 2.0]}
+
+    monkeypatch.setattr(study.build, "from_installed", built)
+    kernels = [[("x86_64", "slob", True), ("x86_64", "slob", False)], [("x86_64", "slub", False), ("x86_64", "slob", False)]]
+    wanted = [dataclasses.replace(item(f"item{at}", good), kernels=needed) for at, needed in enumerate(kernels)]
+    assert len(run(wanted, tmp_path, True)) == 2
+    assert happened == ["x86_64 slub False", "x86_64 slob False", "x86_64 slob True", "an item", "an item"]
+    run(wanted, tmp_path, True)
+    assert len(happened) == 5, "what is kept needs no kernel"
+    failing = dataclasses.replace(wanted[0], name="again", kernels=[("arm64", "slub", False), ("arm64", "slab", False)])
+    assert len(run([failing], tmp_path, True)) == 1, "an item that needs what cannot be built tells so"
+    assert happened[5:] == ["arm64 slub False", "an item"]
 
 
 def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:
@@ -205,6 +277,31 @@ def test_wrong_words(words: list[str], says: str) -> None:
 def test_the_list() -> None:
     listed = json.loads(slabyard("study", "--list", "--format", "json").stdout)
     assert [(one["paper"], one["item"]) for one in listed] == [(one.paper, one.name) for one in papers.items(papers.TITLES)]
+    needs = {(one["paper"], one["item"]): one["needs"] for one in listed}
+    assert needs["bonwick", "speed"] == ["valgrind"] and needs["garcarz", "figure1"] == ["kernels", "QEMU", "arm64"]
+    assert needs["garcarz", "figure4"] == ["kernels", "QEMU"] and needs["bonwick", "cache"] == []
+    shown = slabyard("study", "--list").stdout
+    assert "took" in shown and "valgrind" in shown and max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_list_tells_how_long_the_full_run_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = item("one", lambda _: {"first": [2.0, 2.0]})
+    monkeypatch.setattr(study, "RECORDS", tmp_path)
+    assert study.seconds(one) is None
+    run([one], tmp_path)
+    assert study.seconds(one) == 0
+    record = json.loads((tmp_path / one.record).read_text())
+    (tmp_path / one.record).write_text(json.dumps({**record, "seconds": 5400}))
+    assert study.seconds(one) == 5400 and [study_verb._minutes(found) for found in (None, 60, 5400, 9000)] == [
+        None, table.Figure(60, "60 s"), table.Figure(5400, "90 min"), table.Figure(9000, "2.5 h"),
+    ]  # fmt: skip
+
+
+def test_ctrl_c_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    for kept in (True, False):
+        with pytest.raises(KeyboardInterrupt), study_verb._going_on(kept):
+            raise KeyboardInterrupt
+        assert ("run the same command to go on" in capsys.readouterr().err) == kept
 
 
 # ---- The records of the full run ---------------------------------------------------------------------------------
@@ -215,11 +312,31 @@ def test_a_record_is_of_a_full_run_of_an_item(path: Path) -> None:
     items = [one for one in papers.items(papers.TITLES) if one.record == path.name]
     assert items and path.stat().st_size < 40_000
     for done in study.recorded(items):
-        assert done.outcome.verdict in (HOLDS, IN_PART, NOT) and done.outcome.claims
+        assert done.outcome.verdict in (HOLDS, IN_PART, NOT, UNTOLD) and done.outcome.claims
         assert tables.tables([done]) and str(escape(done.item.title)) in tables.page([done])
 
 
-def test_the_document_is_what_the_records_tell() -> None:
-    text = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+@pytest.fixture
+def reproduction(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """docs/reproduction.py."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    return importlib.import_module("reproduction")
+
+
+def test_the_document_is_what_the_records_tell(reproduction: Any) -> None:
+    text = reproduction.FILE.read_text()
     body = document.text(study.recorded(papers.items()))
     assert f"<!-- study begins -->\n\n{body}\n\n<!-- study ends -->" in text, "make docs writes it again"
+    assert reproduction.written(text) == text, "make docs writes it again"
+
+
+def test_what_did_not_hold_is_what_the_items_tell(reproduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run([item("one", lambda _: {"first": [1.0, 3.0]})], None)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "the first is")])
+    assert reproduction.not_held(done) == "- **Bonwick: the first is 2.** Measured: 1 and 3 ([one](#bonwick-one))."
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "it is positive")])
+    with pytest.raises(UserError, match="it is positive: holds"):
+        reproduction.not_held(done)
+    monkeypatch.setattr(reproduction, "NOT_HELD", [("bonwick-one", "nowhere")])
+    with pytest.raises(UserError, match="no claim with the words 'nowhere'"):
+        reproduction.not_held(done)

@@ -9,7 +9,7 @@ import pytest
 from slabyard.base.errors import UserError
 from slabyard.kernels import sysbench
 from slabyard.study import garcarz, garcarz_runs
-from slabyard.study.model import Data, Item, Outcome
+from slabyard.study.model import IN_PART, NOT, Data, Item, Outcome
 
 MEMORY = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
 600.00 MiB transferred (5666.47 MiB/sec)
@@ -71,7 +71,7 @@ def judged(name: str, data: Data) -> Outcome:
     return item(name).judge(data)
 
 
-def holding(outcome: Outcome) -> list[bool]:
+def holding(outcome: Outcome) -> list[bool | None]:
     return [claim.holds for claim in outcome.claims]
 
 
@@ -85,16 +85,20 @@ HIS = {"slob": [38.0, 38.2], "slab": [40.0, 40.4], "slub": [40.2, 40.8], "slabya
 def test_his_times_hold_and_others_do_not() -> None:
     clocked = {"slob": 38.0, "slab": 40.0, "slub": 40.4, "slabyard:yard": 39.0}
     found = judged("figure1", {"arm64 memory": boots(HIS), "arm64 memory counted": counts(clocked)})
-    assert holding(found) == [True, True, True, True] and found.verdict == "holds"
-    assert [figure.ratio for name, figure in found.sheets[1].rows if name == "slub"] == [pytest.approx(1.0)]
+    assert holding(found) == [True, True, True, None] and found.verdict == IN_PART
+    behind = dict(found.sheets[2].rows)["slub behind slab, time, s"]
+    assert (behind.printed, behind.ours) == ("about 0.4", pytest.approx(0.4))
     assert next(figure for name, figure in found.sheets[0].rows if name == "slabyard:yard").paper is None
     equal = dict.fromkeys(clocked, 40.0)
     times = {spec: [1.0, 2.0] for spec in HIS}
     found = judged("figure1", {"arm64 memory": boots(times), "arm64 memory counted": counts(equal)})
-    assert holding(found) == [False, False, False, True] and found.verdict == "holds in part"
+    assert holding(found) == [False, False, None, None] and found.verdict == NOT
     single = judged("figure1", {"arm64 memory": boots({spec: [1.0] for spec in HIS}), "arm64 memory counted": counts(equal)})
-    assert holding(single) == [False, False], "one boot has no window"
-    assert "0% apart" in found.claims[0].because and "the stage is 40,000 million" in found.claims[0].because
+    assert holding(single) == [False, False, None, None], "one boot has no window"
+    assert "0% apart" in found.claims[0].because
+    times = {"slob": [50.0, 51.0], "slab": [40.0, 41.0], "slub": [60.0, 61.0]}
+    found = judged("figure1", {"arm64 memory": boots(times), "arm64 memory counted": counts(equal)})
+    assert holding(found)[2] is False
 
 
 def test_what_the_kernel_executes_is_beside_the_times_of_x86() -> None:
@@ -102,9 +106,19 @@ def test_what_the_kernel_executes_is_beside_the_times_of_x86() -> None:
     times = {"slob": [27.0, 27.02], "slab": [27.08, 27.12], "slub": [26.9, 27.3]}
     data = {"x86 memory": boots(times, ("DMA32", "Normal")), "x86 memory counted": counts(clocked)}
     found = judged("figure4", data)
-    assert holding(found) == [True, True, True] and "the allocator's calls took slab 2e-05, " in found.claims[0].because
-    assert [figure.paper for name, figure in found.sheets[0].rows if name == "slab"] == [27.10694]
-    assert found.sheets[4].rows[0][1].ours == 2
+    assert holding(found) == [True, True, None, None]
+    assert [figure.printed for name, figure in found.sheets[0].rows if name == "slab"] == ["27.10694"]
+    executed = found.sheets[-1].table
+    assert executed is not None and executed.rows[0] == ["slob", 27010.0, 2e-05, pytest.approx(0.00098), 2.0]
+
+
+def test_his_differences_of_figure_5() -> None:
+    data = {
+        "x86 fileio": boots({spec: [1.0, 2.0] for spec in HIS}, ("DMA32", "Normal")),
+        "x86 fileio counted": counts(dict.fromkeys(HIS, 1.0)),
+    }
+    printed = [figure.printed for _, figure in judged("figure5", data).sheets[2].rows]
+    assert printed == ["almost 0.2", "0.01", "almost 1", "0.3"]
 
 
 def consumption(lost: dict[str, dict[str, int]]) -> garcarz_runs.Boots:
@@ -123,7 +137,7 @@ def test_zones_of_x86() -> None:
     one = consumption({spec: {"DMA32": 0, "Normal": pages} for spec, pages in (("slab", 256), ("slub", 512), ("slob", 768))})
     data = {"x86 memory": one, "x86 fileio": one, "small Normal": {"64": {"DMA32": 3.0, "Normal": 1.0}}}
     found = judged("figure6", data)
-    assert holding(found) == [True, False, False, True, False]
+    assert holding(found) == [True, False, None, True, False]
     assert "with 64 MB of Normal, DMA32 lost 3 MB" in found.claims[-1].because
 
 
@@ -133,9 +147,20 @@ def fragments(blocks: dict[str, int], zones: tuple[str, ...], lost: int = 0) -> 
 
 @pytest.mark.parametrize(("name", "key", "zones"), [("figure8", "arm64 fileio", ("DMA",)), ("figure10", "x86 fileio", ("DMA32", "Normal"))])
 def test_fragments_that_remain(name: str, key: str, zones: tuple[str, ...]) -> None:
-    assert holding(judged(name, {key: fragments({"slab": 300, "slub": 200, "slob": 100}, zones)})) == [True]
-    found = judged(name, {key: fragments({"slab": 100, "slub": 200, "slob": 300}, zones)})
-    assert holding(found) == [False] and len(found.pictures) == 2 * len(zones) and "slob 400" in found.claims[0].because
+    assert holding(judged(name, {key: fragments({"slab": 300, "slub": 200, "slob": 100}, zones, lost=1)})) == [True]
+    assert holding(judged(name, {key: fragments({"slab": 300, "slub": 200, "slob": 100}, zones)})) == [None], "untouched"
+    found = judged(name, {key: fragments({"slab": 100, "slub": 200, "slob": 300}, zones, lost=1)})
+    assert holding(found) == [False] and len(found.pictures) == 4 * len(zones) and "slob 400" in found.claims[0].because
+    by_order = found.sheets[1].table
+    assert by_order is not None and [row[0] for row in by_order.rows] == [*map(str, range(11)), "all"]
+    assert by_order.rows[0][1:] == [100, 200, 300] and by_order.rows[10][1:] == [100, 100, 100]
+
+
+def test_the_boot_that_he_left_out() -> None:
+    mine = fragments({"slab": 300, "slub": 200, "slob": 100}, ("DMA",))
+    mine["slub"] = [boot(1.0, {"DMA": 0}, blocks) for blocks in (200, 202, 900, 204, 206)]
+    rows = dict(judged("figure8", {"arm64 fileio": mine}).sheets[-1].rows)
+    assert (rows["all boots"].ours, rows["without the third"].ours) == (442.4, 303)
 
 
 def test_fragments_that_stay_the_same() -> None:
@@ -156,21 +181,29 @@ def ranked(order: dict[str, tuple[str, ...]], width: float) -> Data:
 
 
 def test_the_table_of_ranks() -> None:
-    data = ranked({}, 3.0)
+    data = ranked({}, 0.5)
     found = judged("figure11", data)
-    held = dict(zip([claim.text.partition(" (")[0] for claim in found.claims], holding(found), strict=True))
-    assert all(held.values()), held
+    assert holding(found) == [True, True, True, True, True, True, True, False]
     assert all(figure.paper == figure.ours for _, figure in found.sheets[0].rows)
-    assert "his order comes out in 12 of 12 rows" in found.claims[6].because
-    svg = found.pictures[0].svg
-    assert svg.count("slob*") == 12 + sum(paper.count("slob*") for paper in garcarz._RANKS.values())
+    assert "of his 12 rows 12 come out" in found.claims[6].because
+    his, ours = columns(found)
+    assert his == [", ".join(paper) for paper in garcarz._RANKS.values()] and not any("*" in cell for cell in ours)
+    overlapping = judged("figure11", ranked({}, 3.0))
+    assert holding(overlapping) == [True, True, True, None, None, None, True, True]
+    assert all(cell.count("*") == 3 for cell in columns(overlapping)[1])
     apart = judged("figure11", ranked({"time": ("slub", "slob", "slab")}, 0.5))
     assert holding(apart) == [False, False, False, True, True, True, True, False]
-    assert not any("*" in name for name, _ in apart.sheets[0].rows)
     data["arm64, clock, memory"] = {spec: [10.0] for spec in garcarz.STOCK}
     equal = judged("figure11", data)
-    assert not holding(equal)[0] and "comes out in 11 of 12 rows" in equal.claims[6].because, "nobody is ahead among equals"
-    assert [figure.ours for _, figure in equal.sheets[0].rows[:3]] == [1, 1, 1] and "=slob" in equal.pictures[0].svg
+    assert not holding(equal)[0] and "11 come out, 1 come out otherwise" in equal.claims[6].because, "nobody is ahead among equals"
+    assert [figure.ours for _, figure in equal.sheets[0].rows[:3]] == [1, 1, 1] and "=slob" in columns(equal)[1][0]
+
+
+def columns(found: Outcome) -> tuple[list[Any], list[Any]]:
+    """His column and ours."""
+    table = found.sheets[0].table
+    assert table is not None and not found.sheets[0].ratios
+    return [row[1] for row in table.rows], [row[2] for row in table.rows]
 
 
 def test_his_table_is_whole() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slabyard.kernels import flame, kinds
 from slabyard.study import yoo
-from slabyard.study.model import HOLDS, IN_PART, NOT, Data, Outcome
+from slabyard.study.model import HOLDS, IN_PART, NOT, Data, Figure, Outcome
 
 STACKS = {
     ("write", "send", "__kmalloc_node_track_caller"): 60,
@@ -15,7 +15,7 @@ STACKS = {
 }
 
 
-def holds(outcome: Outcome) -> list[bool]:
+def holds(outcome: Outcome) -> list[bool | None]:
     return [claim.holds for claim in outcome.claims]
 
 
@@ -52,7 +52,12 @@ def test_shares() -> None:
     outcome = yoo._judge_shares(HIS)
     assert outcome.verdict == HOLDS and len(outcome.pictures) == 4 and "allocation blue" in outcome.pictures[3].title
     alone = yoo._judge_shares({**HIS, "slob": [boot(0.15, 0.15, 0, 0)], "slabyard:slub": [boot(0.05, 0.05, 0, 0)]})
-    assert holds(alone) == [True, True, True, True, True, False, False] and alone.verdict == IN_PART
+    assert holds(alone) == [True, True, True, True, True, False, False, False] and alone.verdict == IN_PART
+    mixed = yoo._judge_shares({**HIS, "slub": [*HIS["slub"], boot(0.05, 0.05, 0.185, 0)]})
+    assert holds(mixed) == [True, None, True, True, None, True, True, True] and "(10.0 to 25.0) here" in mixed.claims[1].because
+    assert dict(outcome.sheets[1].rows)["slab"].printed == "9.82" and dict(outcome.sheets[3].rows)["slub"].printed == "18 to 19"
+    functions = dict(outcome.sheets[-1].rows)
+    assert functions["kmem_cache_alloc_node"] == Figure(5.66, 4.0) and functions["kfree"] == Figure(6.56, 10.0)
     assert [name for name, _ in alone.sheets[0].rows] == ["slub", "slab", "slob", "slabyard:slub"]
 
 
@@ -69,7 +74,8 @@ def test_threads() -> None:
         kept = {text: {"allocator_share": one, "lock_wait_share": one / 2, "lock_waits": 100 * one} for text, one in share.items()}
         return [{text: {**one, "operations": 1000} for text, one in kept.items()}]
 
-    few, many = runs(slub=0.1, slab=0.1, slob=0.5), runs(slub=0.2, slab=0.3, slob=0.9)
-    outcome = yoo._judge_threads({"load": 1.5, "1": few, "2": many, "4": many})
+    few, some, many = runs(slub=0.1, slab=0.1, slob=0.5), runs(slub=0.2, slab=0.3, slob=0.7), runs(slub=0.2, slab=0.3, slob=0.9)
+    outcome = yoo._judge_threads({"load": 1.5, "1": few, "2": some, "4": many})
     assert outcome.verdict == HOLDS and "was 1.5:" in outcome.notes[-1] and len(outcome.sheets) == 3
-    assert yoo._judge_threads({"load": 1.5, "1": many, "2": few, "4": few}).verdict == IN_PART
+    assert holds(yoo._judge_threads({"load": 1.5, "1": many, "2": some, "4": few})) == [True, False]
+    assert holds(yoo._judge_threads({"load": 1.5, "1": few, "2": some, "4": many + few})) == [None, None]

@@ -22,7 +22,7 @@ from handmade import complaint, slabyard
 from slabyard.base import programs
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.table import render
-from slabyard.replay.allocators import policies
+from slabyard.replay.allocators import policies, set_in, without_effect
 from slabyard.replay.workload import Options, Workload
 from slabyard.tune import outcome, plot, search, space, tables, trials, tune
 
@@ -54,9 +54,53 @@ def test_ranges_and_lists() -> None:
 def test_without_vary_every_tunable_is_tried() -> None:
     found = parsed("slab:colour=off")
     tunables = {one["name"] for policy in policies() if policy["name"] == "slab" for one in policy["tunables"]}
-    assert {axis.name for axis in found.axes} == tunables - {"colour"}
+    assert {axis.name for axis in found.axes} == tunables - {"colour", "classes"} and found.held == ("classes",)
     assert all(len(axis.values) > 1 for axis in found.axes)
-    assert [axis.values for axis in parsed("slob").axes] == [("next", "first", "best")], "log_every changes nothing"
+    assert [axis.values for axis in parsed("slob").axes] == [("next", "first", "best")], (
+        "log_every changes nothing, and nothing else is left"
+    )
+    assert parsed("slab", "classes=linux,fine").axes[0].values == ("linux", "fine")
+
+
+def test_what_changes_nothing_is_not_tried() -> None:
+    found = tune.check("slub", [], 10**9, kernel=7 * 256)
+    assert {axis.name for axis in found.axes} == {
+        "min_order", "max_order", "min_objects", "min_partial", "merge", "sheaf_capacity", "barn_full",
+    }  # fmt: skip
+    assert found.idle == ("cpu_partial",) and set(found.held) == {"classes", "harden", "linux", "tiny", "usercopy"}
+    assert tune.check("slub:linux=6.1", [], 10**9, kernel=7 * 256).idle == ("usercopy", "sheaf_capacity", "barn_full")
+    assert "cpu_partial" in {axis.name for axis in tune.check("slub", [], 10**9).axes}, "of an unknown kernel as of 6.1"
+    with pytest.raises(UserError, match="nothing is left to vary"):
+        tune.check("bonwick:percpu=0,magazine=off,colour=on,working_set_seconds=1", [], 10)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "slub:linux=6.1", "slub:tiny=on", "slub:linux=6.12,merge=off", "slub:linux=7.0", "slub:linux=7.0,sheaf_capacity=0",
+        "slub:linux=7.0,harden=links",
+    ],
+)  # fmt: skip
+def test_a_tunable_without_effect_changes_no_figure(busy: Path, spec: str) -> None:
+    tunables = {one["name"]: one for policy in policies() if policy["name"] == "slub" for one in policy["tunables"]}
+    idle = without_effect(spec)
+    assert idle and not set(idle) & set(set_in(spec))
+    with Workload(busy, Options()) as workload:
+        server = workload.settings()
+        usual = server.ask(spec)
+        for name in idle:
+            for value in tunables[name]["choices"] or ("0", "1", "64"):
+                assert server.ask(f"{spec},{name}={value}") == usual, (name, value)
+        server.close()
+
+
+def test_a_replay_says_that_a_tunable_has_no_effect(busy: Path) -> None:
+    for verb in (["replay", busy, "--runs", "1"], ["replay", busy, "--proc", "slabinfo"], ["compare", busy, "--runs", "1"]):
+        word = "--allocator" if verb[0] == "replay" else "--allocators"
+        done = slabyard(*verb, word, "slub:tiny=on,linux=6.1,cpu_partial=4,max_order=0")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("no effect") == 1 and "cpu_partial and linux have no effect" in done.stderr
+        assert "no effect" not in slabyard(*verb, word, "slub:cpu_partial=4").stderr
 
 
 @pytest.mark.parametrize(
@@ -184,6 +228,9 @@ def test_a_search_finds_the_same_every_time(busy: Path) -> None:
     first, second = (json.loads(slabyard(*words).stdout) for _ in range(2))
     assert first == second and first["complete"] is False
     assert 40 < len(first["trials"]) <= 240 and len(first["frontier"]) >= 1
+    assert not {"tiny", "linux", "sheaf_capacity"} & set(first["vary"])
+    held, idle = first["notes"][:2]
+    assert "tiny" in held and "sheaf_capacity" in idle
     best = min(one["memory"] for one in first["trials"] if "memory" in one)
     assert best <= first["default"]["memory"]
 

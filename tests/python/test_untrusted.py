@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import gzip
 import io
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,9 +52,20 @@ def test_no_cell_is_a_formula(hostile: Path, tmp_path: Path) -> None:
     assert not any(cell[:1] in ("=", "+", "@") for row in csv.reader((tmp_path / "t.csv").open()) for cell in row)
 
 
+def test_markdown_has_names_as_text(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", str(hostile), "--caches", "--call-sites", "--format", "md"]) == 3
+    told = capfd.readouterr().out
+    assert "&lt;script>alert(1)&lt;/script>" in told and "<" not in told
+    lines = render([Table("a<b", ["x"], [["![i](http://x/?a&lt;)"]], ["c<d"])], "md").splitlines()
+    assert lines[0] == "### a&lt;b" and lines[4].strip("| ") == "![i]\\(http://x/?a&amp;lt;)" and lines[-1] == "c&lt;d"
+
+
 def test_a_page_has_names_as_text(hostile: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
     assert cli.main(["compare", str(hostile), "--allocators", "slub", "--runs", "1", "--report", str(report)]) == 3
+    data = re.search(r'id="data">([^<]*)<', report.read_text())
+    names = json.dumps(json.loads(gzip.decompress(base64.b64decode(data[1] if data else ""))), ensure_ascii=False)
+    assert r"\\u202ex" in names and "\u202e" not in names + report.read_text()
     assert "<script>alert" not in report.read_text() and sorted(path.name for path in tmp_path.iterdir()) == ["r.html"]
 
 

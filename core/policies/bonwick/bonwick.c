@@ -64,22 +64,25 @@ static inline bool nothing_free(const struct sy__bonwick_cache *cache)
 	return cache->freelist == &cache->slabs;
 }
 
-/* The program has overwritten the link of a free buffer: it is the last of its slab now, and those behind it are lost. */
-static SY__COLD void *lose_rest(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab, void *buffer)
+/* The last thing that a call does under the lock: a report may run the program's own handler of SIGABRT, which may allocate. */
+static SY__COLD void tell(struct sy__bonwick_cache *cache, enum sy_bug kind, const void *buffer)
 {
-	slab->free = NULL;
-	sy__bug(cache->cache.heap, SY_BUG_WRITE_AFTER_FREE, buffer);
-	return buffer;
+	sy__unlock(&cache->lock);
+	sy__bug(cache->cache.heap, kind, buffer);
+	sy__lock(&cache->lock);
 }
 
-/* A link leads to another buffer in the same page, or nowhere. */
-static inline void *pop_small(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+/* A link leads to another buffer in the same page, or nowhere. If the program has overwritten it, the buffer is the last of its slab from
+ * now on, and those behind it are lost. */
+static inline void *pop_small(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab, bool *lost)
 {
 	void *buffer = slab->free, *next = *sy__bonwick_next(cache, buffer);
 
 	slab->free = next;
-	if (sy__unlikely(((uintptr_t)next ^ (uintptr_t)buffer) >> SY_PAGE_SHIFT) && sy__unlikely(next))
-		return lose_rest(cache, slab, buffer);
+	if (sy__unlikely(((uintptr_t)next ^ (uintptr_t)buffer) >> SY_PAGE_SHIFT) && sy__unlikely(next)) {
+		slab->free = NULL;
+		*lost = true;
+	}
 	return buffer;
 }
 
@@ -119,7 +122,7 @@ static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void
 }
 
 /* What was freed and is not out: a small buffer, as callers have seen that one starts there; a large one, or an address in one. */
-static SY__COLD void tell_free(const struct sy__bonwick_cache *cache, const void *buffer)
+static SY__COLD void tell_free(struct sy__bonwick_cache *cache, const void *buffer)
 {
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *head = cache->large && !cache->cache.supplier ? sy__pages_find(heap, buffer) : NULL;
@@ -127,10 +130,13 @@ static SY__COLD void tell_free(const struct sy__bonwick_cache *cache, const void
 
 	while (at && at->buffer != buffer)
 		at = at->next;
-	if (head && !at)
-		sy__bug_free(heap, buffer);
-	else
-		sy__bug(heap, SY_BUG_DOUBLE_FREE, buffer);
+	if (!head || at) {
+		tell(cache, SY_BUG_DOUBLE_FREE, buffer);
+		return;
+	}
+	sy__unlock(&cache->lock);
+	sy__bug_free(heap, buffer);
+	sy__lock(&cache->lock);
 }
 
 /* Whether a buffer starts at an address in a slab of the cache. Of large ones the hash tells when they are freed. */
@@ -153,16 +159,19 @@ static inline bool is_start(const struct sy__bonwick_cache *cache, void *address
 static inline bool pop(struct sy__bonwick_cache *cache, void **buffer)
 {
 	struct sy__bonwick_slab *slab;
+	bool lost = false;
 
 	if (sy__unlikely(nothing_free(cache)))
 		return false;
 	slab = sy__bonwick_linked(cache->freelist);
-	*buffer = sy__likely(!cache->large) ? pop_small(cache, slab) : pop_large(cache, slab);
+	*buffer = sy__likely(!cache->large) ? pop_small(cache, slab, &lost) : pop_large(cache, slab);
 	cache->complete -= slab->refs == 0;
 	cache->allocated++;
 	slab->refs++;
 	if (sy__unlikely(!slab->free))
 		cache->freelist = slab->link.next;
+	if (sy__unlikely(lost))
+		tell(cache, SY_BUG_WRITE_AFTER_FREE, *buffer);
 	return true;
 }
 

@@ -26,7 +26,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 #endif
 	if (own->slab)
 		count_slot_slab(counts, own->slab, sy__node_length(cache, own->slab, own->freelist));
-	for (struct sy_page *page = own->partial; page; page = sy__node_slab(page)->next)
+	for (struct sy_page *page = own->partial; page; page = *sy__slub_next(page))
 		count_slot_slab(counts, page, 0);
 }
 
@@ -85,7 +85,7 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 	if (!sy__node_ring_is_sound(&cache->base, &own->ring))
 		return "slub: what a slot has in its ring is not marked, or not in use";
 #endif
-	for (struct sy_page *page = own->partial; !wrong && page; page = sy__node_slab(page)->next) {
+	for (struct sy_page *page = own->partial; !wrong && page; page = *sy__slub_next(page)) {
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
 			return "slub: a slot's list holds a slab that is full, not frozen or not its own, or too many";
 		cache->base.nodes[sy__page_node(page)].seen.frozen--;

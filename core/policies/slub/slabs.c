@@ -133,7 +133,7 @@ static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, stru
 		struct sy__node *home = sy__node_of(&cache->base, page);
 		struct released released;
 
-		next = sy__node_slab(page)->next;
+		next = *sy__slub_next(page);
 		if (node && node != home)
 			sy__unlock(&node->lock);
 		if (node != home)
@@ -142,13 +142,13 @@ static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, stru
 		released = release(cache, page, (struct sy__slub_chain){ 0 });
 		if (sy__node_place(&cache->base, node, page, false, released.word, false)) {
 			*last = page;
-			last = &sy__node_slab(page)->next;
+			last = sy__slub_next(page);
 		}
 	}
 	if (node)
 		sy__unlock(&node->lock);
 	for (*last = NULL, page = discarded; page; page = next) {
-		next = sy__node_slab(page)->next;
+		next = *sy__slub_next(page);
 		pages += sy__node_discard(&cache->base, slot, page);
 	}
 	return pages;

@@ -43,7 +43,7 @@
  *   get_freelist                                        take_rest
  *   get_partial                                         alloc_from_nodes
  *   get_partial_node, acquire_slab                      take_partial, use_partial
- *   get_any_partial                                     take_foreign_partial
+ *   get_any_partial                                     take_remote_partial
  *   alloc_single_from_partial, _from_new_slab           take_listed, take_new (bulk.c)
  *   new_slab, allocate_slab                             sy__slub_new_slab, sy__node_take_pages
  *   __slab_free                                         free_slow, free_moving
@@ -115,7 +115,7 @@ static inline bool is_free_already(uint64_t word, const void *object)
 }
 
 /* Frees into a slab that is not the slot's active one, by the slab's word alone; false: the slab would move. */
-static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
+static bool push_remote(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
 {
 	struct sy__node_slab *slab = sy__node_slab(head);
 	uint64_t old = sy__load64(&slab->word);
@@ -144,7 +144,7 @@ static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot
 	(void)page;
 	if (sy__likely(sy__slub_is_active(own, object)))
 		return push_active(cache, own, object);
-	return push_foreign(cache, sy__node_head(&cache->base, object), object);
+	return push_remote(cache, sy__node_head(&cache->base, object), object);
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
@@ -170,9 +170,9 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 
 /* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
  * stopped all slots relies on that. */
-static SY__OUT_OF_LINE bool push_foreign_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
+static SY__OUT_OF_LINE bool push_remote_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
-	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
+	return own->pushes && !sy__tick_is_due() && push_remote(cache, sy__node_head(&cache->base, object), object);
 }
 
 static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
@@ -180,7 +180,7 @@ static inline bool push_this_slot(const struct sy__slub_cache *cache, struct sy_
 	(void)page;
 	if (sy__likely(sy__slub_is_active(own, object)))
 		return push_active(cache, own, object);
-	return push_foreign_this_slot(cache, own, object);
+	return push_remote_this_slot(cache, own, object);
 }
 
 static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
@@ -262,7 +262,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 
 			if (!page)
 				return NULL;
-			own->partial = sy__node_slab(page)->next;
+			own->partial = *sy__slub_next(page);
 			own->partial_slabs--;
 			sy__slub_activate(cache, own, page);
 		}
@@ -332,7 +332,7 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 /* Other slots take from a node only slabs beyond min_partial, to leave a busy node alone. Nodes are asked in order of number from the
  * nearest on, as distances are not known here. Linux skips this for one request in forty, by the cycle counter; that would not be
  * repeatable, so we never do. */
-static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
+static bool take_remote_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
 {
 	unsigned nodes = cache->base.cache.heap->nodes;
 
@@ -354,7 +354,7 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 	bool taken = take_partial(cache, own, &cache->base.nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 
 	if (!taken && node == SY_ANY_NODE)
-		taken = take_foreign_partial(cache, own, nearest);
+		taken = take_remote_partial(cache, own, nearest);
 	return taken && pop(cache, own, &object) ? object : NULL;
 }
 
@@ -586,6 +586,7 @@ const struct sy_policy sy__slub = {
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
 	.refuses = sy__slub_refuses,
+	.idle = sy__slub_idle,
 	.grace_passed = sy__node_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,

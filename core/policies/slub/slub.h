@@ -161,10 +161,16 @@ static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const voi
 	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
 }
 
+/* The next slab on a slot's partial list. */
+static inline struct sy_page **sy__slub_next(struct sy_page *page)
+{
+	return (struct sy_page **)(void *)sy__node_slab(page)->own;
+}
+
 /* Puts a frozen slab on the slot's partial list. In its local section. */
 static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page)
 {
-	sy__node_slab(page)->next = own->partial;
+	*sy__slub_next(page) = own->partial;
 	own->partial = page;
 	own->partial_slabs++;
 }
@@ -205,6 +211,7 @@ extern const char *const sy__slub_version_names[];
 struct sy__slub_rules sy__slub_rules_by(const int64_t *tunables, struct sy_kernel);
 bool sy__slub_is_recorded(const struct sy_heap *); /* whether its rules are those of the workload's kernel, 6.18 or later */
 const char *sy__slub_refuses(const struct sy_heap_config *);
+bool sy__slub_idle(const struct sy_heap_config *, unsigned tunable);
 bool sy__slub_may_waste_half(struct sy__slub_rules); /* whether a slab may waste a half; if not, a quarter */
 bool sy__slub_merges_classes(struct sy__slub_rules); /* whether kmalloc's classes serve caches */
 bool sy__slub_serves_by_node(struct sy__slub_rules); /* sy__slub_cache.by_node */

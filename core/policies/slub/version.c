@@ -96,6 +96,27 @@ unsigned sy__slub_kmalloc_types(struct sy__slub_rules rules)
 	return rules.tiny ? 1u << SY__KMALLOC_NORMAL | 1u << SY__KMALLOC_DMA : SY__KMALLOC_ALL_TYPES;
 }
 
+bool sy__slub_idle(const struct sy_heap_config *config, unsigned tunable)
+{
+	struct sy__slub_rules rules = sy__slub_rules_by(config->tunables, config->kernel);
+	bool sheaves = sy__slub_has_sheaves(rules) && !config->tunables[SLUB_HARDEN];
+
+	switch (tunable) {
+	case SLUB_CPU_PARTIAL:
+		return sy__slub_serves_by_node(rules);
+	case SLUB_LINUX: /* from 6.2 on all have the same */
+		return rules.tiny;
+	case SLUB_USERCOPY:
+		return rules.version < SLUB_6_12 || !config->tunables[SLUB_MERGE];
+	case SLUB_SHEAF_CAPACITY:
+		return !sheaves;
+	case SLUB_BARN_FULL:
+		return !sheaves || config->tunables[SLUB_SHEAF_CAPACITY] == 0;
+	default:
+		return false;
+	}
+}
+
 /* ---- Sheaves ------------------------------------------------------------------------------------------------------ */
 
 bool sy__slub_has_sheaves(struct sy__slub_rules rules)

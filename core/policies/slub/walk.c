@@ -33,7 +33,7 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 	*place = 0;
 	if (own->slab == page)
 		return "active";
-	for (struct sy_page *at = own->partial; at; at = sy__node_slab(at)->next, ++*place)
+	for (struct sy_page *at = own->partial; at; at = *sy__slub_next(at), ++*place)
 		if (at == page)
 			return "partial";
 	return NULL;

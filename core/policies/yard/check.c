@@ -89,7 +89,7 @@ static bool is_owned(struct sy__yard_cache *cache, const struct sy__yard_slot *o
 		return false;
 	sy__node_of(&cache->base, page)->seen.frozen--;
 	sy__node_sound_length(&cache->base, page, sy__node_freelist(&cache->base, page), &pushed_last);
-	return sy__node_sound_length(&cache->base, page, slab->base.local.freelist, &last) == slab->local_objects &&
+	return sy__node_sound_length(&cache->base, page, sy__yard_local(slab)->freelist, &last) == slab->local_objects &&
 	       slab->local_objects <= sy__yard_in_use_now(slab) && !(last && last == pushed_last);
 }
 
@@ -103,7 +103,7 @@ static const char *check_active(struct sy__yard_cache *cache, const struct sy__y
 		return own->freelist || own->uncarved ? "yard: a slot has free objects, and no active slab" : NULL;
 	if (!is_owned(cache, own, page) || own->node != sy__page_node(page))
 		return "yard: a slot's active slab is not its own, not on the node that it says, or has a local list that is not sound";
-	sy__node_sound_length(&cache->base, page, sy__yard_slab(page)->base.local.freelist, &last);
+	sy__node_sound_length(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, &last);
 	ready = sy__node_sound_length(&cache->base, page, own->freelist, &ready_last);
 	if (ready == UINT32_MAX || ready + own->uncarved + sy__yard_slab(page)->local_objects > sy__yard_in_use_now(sy__yard_slab(page)))
 		return "yard: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
@@ -120,7 +120,7 @@ static const char *check_waiting(struct sy__yard_cache *cache, const struct sy__
 		if (page == own->slab || !is_owned(cache, own, page))
 			return "yard: a slab waits in a slot that does not own it, or its local list is not sound";
 		next = sy__yard_behind(cache, page);
-		if ((next ? sy__yard_slab(next)->base.local.prev : own->last) != sy__yard_number(cache, page))
+		if ((next ? sy__yard_local(sy__yard_slab(next))->prev : own->last) != sy__yard_number(cache, page))
 			return "yard: a slot's list of slabs is broken";
 		if (!sy__yard_slab(page)->local_objects && sy__word_full(sy__node_word(page)))
 			return "yard: a slab waits in which nothing is free";

@@ -10,13 +10,13 @@
 #include "yard.h"
 
 /* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
- * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links at the start of
- * objects. */
+ * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links in front. */
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
 SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *);
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
 #ifndef SY_HARDENED
@@ -87,7 +87,7 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 }
 
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
- * of a large allocation's pages has no mark of a slot. */
+ * of a large allocation's pages has no mark of a slot. What was freed last into its slab, and is freed again, is told there. */
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
@@ -95,6 +95,8 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 
 	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
+	else if (sy__unlikely(sy__yard_local(sy__yard_slab(page))->freelist == object))
+		sy__yard_kfree_again(object, page);
 	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);
 	else

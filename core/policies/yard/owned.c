@@ -8,12 +8,10 @@
  *
  * Carving. The objects of a new slab are not linked at once: nobody may ever need most of them, and they would be written to long
  * before they are used. They are linked as they are needed, up to the end of a page at a time, or a few large ones. A slab that
- * was empty is carved again from its start, and its lists are forgotten. Objects of caches with constructors are linked when they
- * are made, and stay so.
+ * was empty is carved again from its start, and its lists are forgotten. Constructed objects are linked when they are made.
  *
  * The remote list serves only a slot that has an active slab, objects of a cache line or more (who gets a smaller one would share
- * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and where all memory is
- * on one node.
+ * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and memory of one node.
  */
 #include "../../bug.h"
 #include "../../this_slot.h"
@@ -27,14 +25,14 @@
 /* Others may empty it unnoticed, so the slot looks there before it gets memory for something else. */
 void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	struct sy__node_local *local = &sy__yard_slab(page)->base.local;
+	struct sy__yard_local *local = sy__yard_local(sy__yard_slab(page));
 	uint32_t number = sy__yard_number(cache, page);
 
 	sy__yard_has_idle(cache, own);
 	local->next = 0;
 	local->prev = own->last;
 	if (own->first)
-		sy__node_slab(sy__yard_numbered(cache, own->last))->local.next = number;
+		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, own->last)))->next = number;
 	else
 		own->first = number;
 	own->last = number;
@@ -43,14 +41,14 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 /* From anywhere. */
 static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	const struct sy__node_local *local = &sy__yard_slab(page)->base.local;
+	const struct sy__yard_local *local = sy__yard_local(sy__yard_slab(page));
 
 	if (sy__yard_number(cache, page) == own->first)
 		own->first = local->next;
 	else
-		sy__node_slab(sy__yard_numbered(cache, local->prev))->local.next = local->next;
+		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, local->prev)))->next = local->next;
 	if (local->next)
-		sy__node_slab(sy__yard_numbered(cache, local->next))->local.prev = local->prev;
+		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, local->next)))->prev = local->prev;
 	else
 		own->last = local->prev;
 }
@@ -58,7 +56,7 @@ static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 /* Whether the objects that came last on a slab's local list are such, and none of them came twice. All of them would be too many. */
 static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	void *first = sy__yard_slab(page)->base.local.freelist, *at = first;
+	void *first = sy__yard_local(sy__yard_slab(page))->freelist, *at = first;
 
 	for (uint32_t i = 0; at && i < LAST_FREES; i++, at = sy__node_next(&cache->base, at)) {
 		if (sy__unlikely(!sy__node_is_object(&cache->base, page, at))) {
@@ -79,12 +77,12 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	if (page == own->slab)
 		return;
 	if (sy__unlikely(!last_frees_are_sound(cache, page))) {
-		sy__yard_slab(page)->base.local.freelist = NULL;
+		sy__yard_local(sy__yard_slab(page))->freelist = NULL;
 		sy__yard_slab(page)->local_objects = 0;
 		return;
 	}
 	take_out(cache, own, page);
-	sy__yard_slab(page)->base.local.next = own->empty;
+	sy__yard_local(sy__yard_slab(page))->next = own->empty;
 	own->empty = sy__yard_number(cache, page);
 	own->empty_slabs++;
 	sy__yard_has_idle(cache, own);
@@ -96,7 +94,7 @@ struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->empty);
 
 	if (page) {
-		own->empty = sy__yard_slab(page)->base.local.next;
+		own->empty = sy__yard_local(sy__yard_slab(page))->next;
 		own->empty_slabs--;
 	}
 	return page;
@@ -108,7 +106,7 @@ struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->first);
 
 	if (page)
-		own->first = sy__yard_slab(page)->base.local.next;
+		own->first = sy__yard_local(sy__yard_slab(page))->next;
 	return page;
 }
 
@@ -228,10 +226,10 @@ static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, s
 static inline bool fill_from_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-	void *list = slab->base.local.freelist;
+	void *list = sy__yard_local(slab)->freelist;
 	uint32_t count = slab->local_objects;
 
-	slab->base.local.freelist = NULL;
+	sy__yard_local(slab)->freelist = NULL;
 	slab->local_objects = 0;
 	return (sy__likely(list) && sy__likely(sy__yard_fill(cache, own, list, count))) || more_of_active(cache, own);
 }
@@ -246,7 +244,7 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 		return false;
 	sy__yard_activate(cache, own, page);
 	if (!SY__IS_HARDENED && empty && sy__yard_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
-		sy__yard_slab(page)->base.local.freelist = NULL;
+		sy__yard_local(sy__yard_slab(page))->freelist = NULL;
 		sy__yard_slab(page)->local_objects = 0;
 		own->uncarved = (uint16_t)sy__node_objects(page);
 	}
@@ -278,7 +276,7 @@ static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, s
 	    !sy__swap64(&slab->base.word, &word, word | SY__WORD_FROZEN))
 		return false;
 	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
-	slab->base.local.freelist = NULL;
+	sy__yard_local(slab)->freelist = NULL;
 	slab->local_objects = 0;
 	sy__yard_append(cache, own, page);
 	return true;
@@ -291,8 +289,8 @@ bool sy__yard_put_own(struct sy__yard_cache *cache, struct sy__yard_slot *own, s
 
 	if (sy__yard_owner(slab) != sy__yard_mark(cache, own) && !take_back(cache, own, page))
 		return false;
-	sy__node_link(&cache->base, last, slab->base.local.freelist);
-	slab->base.local.freelist = first;
+	sy__node_link(&cache->base, last, sy__yard_local(slab)->freelist);
+	sy__yard_local(slab)->freelist = first;
 	slab->local_objects = (uint16_t)(slab->local_objects + count);
 	if (sy__unlikely(slab->local_objects == sy__yard_in_use_now(slab)))
 		sy__yard_emptied(cache, own, page);

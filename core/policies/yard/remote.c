@@ -156,6 +156,8 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 /* As far as a look at the lists' first objects tells, and the number of those in use. */
 static bool is_free_already(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page, const void *object)
 {
+	if (sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark(cache, own) && sy__yard_local(sy__yard_slab(page))->freelist == object)
+		return true;
 	return own->freelist == object || own->remote == object || !sy__word_in_use(sy__node_word(page)) ||
 	       sy__node_freelist(&cache->base, page) == object;
 }

@@ -1,7 +1,6 @@
 /*
  * yard: the life of a slab, away from the fast path. It is born owned, and leaves its slot when it is full (owned.c), when it is an empty
- * one too many, and when the slot is drained: because its thread ends, its CPU goes away, or memory is wanted back. Then it comes to its
- * node, or ends (../node.c).
+ * one too many, and when the slot is drained: its thread ends, its CPU goes away, or memory is wanted back. Then it joins its node or ends.
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
@@ -58,7 +57,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 	sy__node_make_slab(&cache->base, page);
 	slab = sy__yard_slab(page);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
-	slab->base.local.freelist = NULL;
+	sy__yard_local(slab)->freelist = NULL;
 	slab->emptied_pages = 0;
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
@@ -80,13 +79,12 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
 /* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
  * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the
  * objects that they freed; and no mark stays in a descriptor that may be a large allocation's next. A slab that is partial from now on
- * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. Pages
- * that went back. */
+ * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	struct sy__node *node = sy__node_of(&cache->base, page);
-	void *first = slab->base.local.freelist, *last = NULL;
+	void *first = sy__yard_local(slab)->freelist, *last = NULL;
 	uint32_t count = slab->local_objects;
 	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
 	uint64_t old = sy__load64(&slab->base.word), new;
@@ -121,13 +119,13 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	for (void *at = own->freelist; at && free < sy__node_objects(page); at = sy__node_next(&cache->base, at), free++)
 		last = at;
 	if (last)
-		sy__node_link(&cache->base, last, slab->base.local.freelist);
+		sy__node_link(&cache->base, last, sy__yard_local(slab)->freelist);
 	else
-		own->freelist = slab->base.local.freelist;
+		own->freelist = sy__yard_local(slab)->freelist;
 	free += slab->local_objects;
 	if (free != sy__yard_in_use_now(slab) || SY__IS_HARDENED)
 		sy__yard_end_carving(cache, own);
-	slab->base.local.freelist = own->freelist;
+	sy__yard_local(slab)->freelist = own->freelist;
 	slab->local_objects = (uint16_t)free;
 	own->slab = NULL;
 	own->freelist = NULL;

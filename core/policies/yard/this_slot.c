@@ -23,7 +23,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_slab(page)->base.local.freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
@@ -185,6 +185,12 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
+/* In a call: of what came last into its slab already. */
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
+{
+	free_slow_this_slot(sy__yard_cache_of(page), object);
+}
+
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
@@ -274,8 +280,8 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			break;
-		*link = sy__link_to(&cache->base, key, slab->base.local.freelist);
-		slab->base.local.freelist = object;
+		*link = sy__link_to(&cache->base, key, sy__yard_local(slab)->freelist);
+		sy__yard_local(slab)->freelist = object;
 		slab->local_objects++;
 	}
 	own->ring.first = (first + i) % SY__RING;

@@ -3,8 +3,7 @@
  *
  * A slab of several pages stays as long as one of its objects is in use. Where what lives on is scattered, most slabs have one,
  * but most pages have none. So a trim (sy_heap_trim, malloc_trim) looks at the slabs of each node's list, and gives the memory of
- * every page in which all objects are free back to where it came from. The page remains the slab's: it is only address space until
- * it is used again.
+ * every page in which all objects are free back to where it came from. The page, as address space, remains the slab's.
  *
  * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and
  * slab.emptied_pages says which pages they are in, a bit for each. They remain free: the slab's word counts them neither as in use

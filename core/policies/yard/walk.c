@@ -47,7 +47,7 @@ static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
 		if (sy__yard_slot(cache, slot)->slab == view->page)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
-		sy__node_walk_list(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
+		sy__node_walk_list(walk, view, sy__yard_local(sy__yard_slab(view->page))->freelist, SY_PART_SLOT, "local", slot);
 	}
 	for (slot = 0; slot < sy__slots_used(cache->base.cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->base.cache, slot))

@@ -33,8 +33,7 @@
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
  * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the list of the node that
- * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. A free looks whose the slab is
- * (remote.c).
+ * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. Frees are in remote.c.
  *
  * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
  * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab
@@ -145,7 +144,7 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	old = sy__load64(&slab->base.word);
 	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	slab->base.local = (struct sy__node_local){ NULL, 0, 0 };
+	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
 	sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)), sy__word_objects(old) - sy__word_in_use(old));

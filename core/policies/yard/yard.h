@@ -17,16 +17,24 @@ enum sy__yard_tunable {
 	YARD_HARDEN
 };
 
+/* What the slot that owns a slab keeps in it (owned.c); the owner's own. */
+struct sy__yard_local {
+	void *freelist;      /* objects that the owner freed */
+	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
+};
+#define sy__yard_local(slab) ((struct sy__yard_local *)(void *)(slab)->base.own)
+
 /* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
 struct sy__yard_slab {
 	struct sy__node_slab base;
 	uint32_t owner;         /* sy__yard_mark of its owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 	union {
-		uint16_t local_objects; /* of an owned slab: on base.local.freelist */
+		uint16_t local_objects; /* of an owned slab: on its local freelist */
 		uint32_t emptied_pages; /* of another one: bits of pages without memory, see trim.c; 0 if it is full */
 	};
 };
 SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
+_Static_assert(sizeof(struct sy__yard_local) <= SY__NODE_OWN_BYTES, "a slab has room for it");
 
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
@@ -178,18 +186,18 @@ static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struc
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
-	sy__link_set(&cache->base, object, offset, slab->base.local.freelist);
-	slab->base.local.freelist = object;
+	sy__link_set(&cache->base, object, offset, sy__yard_local(slab)->freelist);
+	sy__yard_local(slab)->freelist = object;
 	++slab->local_objects;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return slab->local_objects == sy__yard_in_use_now(slab);
 }
 
 /* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
- * none yet, or is the dummy. Reads nothing of the object before, whose line may be long in coming. */
+ * none yet, or is the dummy; or the object came last already. Reads nothing of the object before, whose line may be long in coming. */
 static inline bool sy__yard_push_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, size_t offset)
 {
-	if (sy__unlikely(own->remote_room <= 1))
+	if (sy__unlikely(own->remote_room <= 1) || sy__unlikely(own->remote == object))
 		return false;
 	sy__link_set(&cache->base, object, offset, own->remote);
 	own->remote = object;
@@ -217,7 +225,7 @@ static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cac
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
+	return sy__yard_numbered(cache, sy__yard_local(sy__yard_slab(page))->next);
 }
 
 /* yard.c; with threads a cache's entries */

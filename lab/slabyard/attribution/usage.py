@@ -59,6 +59,7 @@ UNKNOWN_CACHE = "(unknown cache)"
 UNKNOWN_KMALLOC = "(kmalloc, size unknown)"
 _MODULE = re.compile(r" \[([^\]]+)\]$")
 _NONE = -1
+SHOWN_NS = 10**6  # times are shown in milliseconds
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,13 @@ def window_of(trace: Trace, since: str | None, until: str | None) -> Window:
     """The rows between two moments; None: the trace's begin, its end.
 
     A moment is the name of a mark, a time in seconds since the first event, or `peak`: when the recorded allocator held most pages.
-    Marks, which are rows themselves, take all that stands before them. UserError for any other word, or an end before the begin.
+    Marks, which are rows themselves, take all that stands before them. UserError for any other word, a time after the trace's end, or an
+    end before the begin.
     """
     span = round(trace.metadata.span_seconds * 1e9)
     first, at = (0, 0) if since is None else _moment(trace, since)
     last, to = (trace.rows, span) if until is None else _moment(trace, until)
-    if first > last:
+    if first > last or at > to:
         raise UserError(f"{since} is later than {until}; give the earlier one to --from")
     return Window(first, last, at, to)
 
@@ -143,8 +145,10 @@ def _moment(trace: Trace, word: str) -> tuple[int, int]:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", word):
         known = f"the marks of this trace are {', '.join(marks)}" if marks else "this trace has no marks"
         raise UserError(f"{word!r} is not a time: give seconds since the first event, or peak, or a mark; {known}")
-    time = round(float(word) * 1e9)
-    return _row_after(trace, time), time
+    time, end = round(float(word) * 1e9), round(trace.metadata.span_seconds * 1e9)
+    if time > -(-end // SHOWN_NS) * SHOWN_NS:  # the end as it is shown may be given
+        raise UserError(f"{word} is after the trace's end ({end / 1e9:,.3f} s)")
+    return _row_after(trace, time), min(time, end)
 
 
 def _row_of_mark(trace: Trace, number: int) -> int:

@@ -150,7 +150,7 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "too many files are open; raise the limit (ulimit -n)"
     if error.errno == errno.ENOENT:
-        return f"{path}: no such file or directory"
+        return f"{path}: no such file"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{path}: permission denied"
     return f"{path}: {(error.strerror or str(error)).lower()}"

@@ -13,6 +13,8 @@ import importlib.resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from .terminal import visible
+
 
 @functools.cache
 def _environment() -> Environment:
@@ -25,8 +27,8 @@ def _environment() -> Environment:
 
 
 def render(template: str, **values: object) -> str:
-    """The text of a template with these values in it."""
-    return _environment().get_template(template).render(values)
+    """The text of a template with these values in it, without characters that a page obeys."""
+    return visible(_environment().get_template(template).render(values))
 
 
 def part(name: str) -> Markup:

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import functools
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,7 @@ def program(name: str) -> str:
         return str(own)
     found = shutil.which(name)
     if found is None:
-        raise UserError(f"{name} is missing; install slabyard again (pip install .), which builds it", MISSING)
+        raise UserError(f"{name} is neither in {BIN} nor on PATH; install slabyard again (pip install .), which builds it", MISSING)
     return found
 
 
@@ -47,6 +48,8 @@ def check_command(name: str) -> None:
         return
     if not name:
         raise UserError("the command after -- is empty")
+    if "/" not in name and not os.environ.get("PATH"):
+        raise UserError(f"PATH is empty, so neither {name} nor what slabyard needs is found; set it, as in PATH=/usr/bin:/bin", MISSING)
     if "/" in name and Path(name).exists():
         raise UserError(f"{name}: is {'a folder' if Path(name).is_dir() else 'not executable'}, so it cannot be run")
     raise UserError(f"{name}: no such command")

@@ -1,7 +1,8 @@
 """The one printer of tables: as text for people, as Markdown for documents, as CSV for programs.
 
 Text keeps to 80 columns, as people paste it into mail: what is too wide is broken at blanks and signs, and what has too many columns
-becomes several tables that each repeat the keys. Figures are never broken. CSV holds the plain values and nothing that was rounded.
+becomes several tables that each repeat the keys. Figures are never broken, and names only where nothing else is left. CSV holds the
+plain values and nothing that was rounded.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from .errors import UserError
@@ -21,7 +23,9 @@ from .terminal import visible
 FORMATS = ("text", "json", "csv", "md")
 WIDTH = 80  # of text
 LEAST_TEXT, LONGEST_WORD = 14, 12  # to which a column of text, and a word of a heading, are broken where a table is too wide
-_BREAKS = " ,:;/_=-"  # behind which a text may be broken
+LONGEST_NAME = 24  # letters of a name or number within a text that stay together
+_BREAKS = re.compile(r"[ ;]|,(?!\d)|/(?=[a-z]{2})")  # behind these a text may be broken: not within a number or a name
+_IN_NAMES = re.compile(r"[,:;/_=-]")  # nor behind these, unless the name is longer than its column
 Plain = str | int | float | None
 
 
@@ -91,11 +95,16 @@ def render(tables: Sequence[Table], form: str) -> str:
 
 def _markdown(table: Table) -> str:
     def plain(cell: str) -> str:
-        return " ".join(cell.split()).replace("|", "\\|")
+        return _no_markup(" ".join(cell.split())).replace("|", "\\|")
 
     rows = [list(map(plain, row)) for row in table.cells()]
     body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
-    return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+    return _framed(_no_markup(f"### {table.title}") if table.title else "", [body], list(map(_no_markup, table.notes)))
+
+
+def _no_markup(text: str) -> str:
+    """What in Markdown stands for a text in which others may have written HTML or a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("](", "]\\(")
 
 
 def document(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -159,11 +168,17 @@ def _row_width(widths: Sequence[int]) -> int:
 def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
     """To which each column can be broken: numbers never are."""
     figures = _widths(cells) if cells else [0] * len(table.columns)
-    words = [max(map(len, re.findall(f"[^{_BREAKS}]+[{_BREAKS}]?", heading)), default=0) for heading in table.columns]
+    words = [max(len(word.strip()) for word in re.split(r"(?<=[ ,:;/_=-])", heading)) for heading in table.columns]
+    names = [max((_longest_name(row[place]) for row in cells), default=0) for place in range(len(table.columns))]
     return [
-        max(min(word, LONGEST_WORD), width if _numeric(table, place) else min(width, LEAST_TEXT))
-        for place, (word, width) in enumerate(zip(words, figures, strict=True))
+        max(min(word, LONGEST_WORD), width if _numeric(table, place) else max(min(width, LEAST_TEXT), min(name, LONGEST_NAME)))
+        for place, (word, width, name) in enumerate(zip(words, figures, names, strict=True))
     ]
+
+
+def _longest_name(text: str) -> int:
+    ends = [0, *(found.end() for found in _BREAKS.finditer(text)), len(text)]
+    return max(len(text[begin:end].strip()) for begin, end in pairwise(ends))
 
 
 def _parts(table: Table, cells: Sequence[Sequence[str]]) -> list[list[int]]:
@@ -196,12 +211,16 @@ def _broken(text: str, width: int) -> str:
         return "\n".join(_broken(line, width) for line in text.splitlines())
     lines = []
     while len(text) > width:
-        cut = max(text.rfind(sign, 0, width + (sign == " ")) for sign in _BREAKS) + 1
-        if (cut <= width // 2 and text[cut - 1] != " ") or cut == 0:
-            cut = width
+        cut = _cut(_BREAKS, text, width) or _cut(_IN_NAMES, text, width) or width
         lines.append(text[:cut].rstrip())
         text = text[cut:].lstrip()
     return "\n".join([*lines, text])
+
+
+def _cut(signs: re.Pattern[str], text: str, width: int) -> int:
+    """Where a line of that width ends at the latest; 0: such a sign is only so far in front that the line would be half empty."""
+    cut = max((found.end() for found in signs.finditer(text) if len(text[: found.end()].rstrip()) <= width), default=0)
+    return cut if cut > width // 2 or text[cut - 1 : cut] == " " else 0
 
 
 def _numeric(table: Table, column: int) -> bool:

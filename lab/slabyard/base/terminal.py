@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from typing import Any
+
+SECONDS_UNTOLD = 30  # of a job without a terminal
 
 
 def printable(name: str) -> str:
@@ -18,7 +21,7 @@ def printable(name: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
@@ -34,11 +37,13 @@ def note(message: str) -> None:
 
 
 class Progress:
-    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, none if `quiet`."""
+    """Steps of a long job on standard error: a bar on a terminal, with the time left; elsewhere a line for each stage, and each
+    half minute one that says how far it is; none if `quiet`."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.done, self.quiet = total, 0, quiet
         self.bar: Any = None
+        self.told = time.monotonic()
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -65,6 +70,9 @@ class Progress:
         self.done += advance
         if self.bar:
             self.bar.update(self.task, description=description, completed=self.done)
+        elif not self.quiet and time.monotonic() - self.told >= SECONDS_UNTOLD:
+            self.told = time.monotonic()
+            note(f"{self.done:,} of {self.total:,} steps: {description}")
 
     def expect(self, more: int) -> None:
         """The job turns out to have more steps."""
@@ -77,4 +85,5 @@ class Progress:
         if self.bar:
             self.bar.update(self.task, description=description)
         elif not self.quiet:
+            self.told = time.monotonic()
             note(description)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, UserError
 from ..base.files import check_outputs, export_json, write_text
-from ..base.table import Cell, Table, results
+from ..base.table import Cell, Figure, Table, results
 from ..base.terminal import Progress, note
 from .words import add_format, add_verb, file, new_file
 
@@ -55,7 +57,7 @@ def _study(options: argparse.Namespace) -> int:
     if options.recorded:
         done = study.recorded(wanted)
     else:
-        with Progress(len(wanted)) as progress:
+        with Progress(len(wanted)) as progress, _going_on(options.output is not None):
             if len(wanted) == 1:
                 done = study.run(wanted, options.quick, options.output, progress, lambda _: None, traces=options.traces)
             else:
@@ -75,13 +77,36 @@ def _study(options: argparse.Namespace) -> int:
     return status
 
 
-def _about(item: Item) -> dict[str, str]:
-    return {"paper": item.paper, "item": item.name, "what": item.title, "place": item.place}
+@contextlib.contextmanager
+def _going_on(kept: bool) -> Iterator[None]:
+    """Where Ctrl-C ends the study, and what is done is kept, says how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if kept:
+            note("run the same command to go on")
+        raise
 
 
-def _listed(found: list[dict[str, str]]) -> list[Table]:
-    rows: list[list[Cell]] = [list(one.values()) for one in found]
-    return [Table("", ["paper", "item", "what", "place"], rows, keys=2)]
+def _about(item: Item) -> dict[str, Any]:
+    from ..study import study
+
+    about = {"paper": item.paper, "item": item.name, "what": item.title, "place": item.place}
+    return {**about, "needs": list(item.needs), "seconds": study.seconds(item)}
+
+
+def _listed(found: list[dict[str, Any]]) -> list[Table]:
+    rows: list[list[Cell]] = [
+        [one["paper"], one["item"], one["what"], one["place"], ", ".join(one["needs"]) or None, _minutes(one["seconds"])] for one in found
+    ]
+    notes = ["took: the full run, as its record says; items that share their boots take little after the first."]
+    return [Table("", ["paper", "item", "what", "place", "needs", "took"], rows, notes, keys=2)]
+
+
+def _minutes(seconds: int | None) -> Cell:
+    if seconds is None:
+        return None
+    return Figure(seconds, f"{seconds} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h")
 
 
 def _tell(done: Done) -> None:

@@ -28,7 +28,7 @@ def add(parent: Any) -> None:
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]; what it sets stays")
     verb.add_argument(
         "--vary", action="append", default=[], metavar="TUNABLE=VALUES,...",
-        help="as in max_order=0..3,cpu_partial=0,8,30 or 0..64:16 (default: a few values of every tunable)",
+        help="as in max_order=0..3,cpu_partial=0,8,30 or 0..64:16 (default: a few values of every tunable that matters here)",
     )  # fmt: skip
     verb.add_argument("--trials", type=count(1000000), default=TRIALS, metavar="N", help=f"most settings to try (default: {TRIALS})")
     verb.add_argument("--runs", type=count(1000, 0), default=6, metavar="N", help="timed runs of the settings that matter (default: 6)")
@@ -41,17 +41,18 @@ def add(parent: Any) -> None:
 
 def _tune(options: argparse.Namespace) -> int:
     from ..replay import cost
+    from ..replay.scratch import kernel_version
     from ..trace.file import Trace
     from ..tune import tables, tune
 
     check_outputs((options.plot,), (options.trace,))
     if options.cost:
         cost.check()
-    settings = tune.check(options.allocator, options.vary, options.trials)
     machine = machine_options(options)
     machine.check()
     with Trace(options.trace) as trace:
-        incomplete = trace.metadata.incomplete
+        incomplete, kernel = trace.metadata.incomplete, kernel_version(trace.metadata)
+    settings = tune.check(options.allocator, options.vary, options.trials, kernel)
     found = tune.tune(options.trace, machine, settings, options.trials, options.jobs, options.runs, options.cost)
     if options.plot is not None:
         from ..tune.plot import picture

@@ -169,6 +169,7 @@ def replay_trace(options: argparse.Namespace) -> int:
         return _slabinfo(options)
     if options.proc:
         with Workload(options.trace, machine_options(options)) as workload:
+            _note_without_effect([options.allocator], workload.metadata)
             text = workload.proc(options.allocator, options.proc)
             _print(visible(text) + "\n")
             if options.proc == "slabinfo":
@@ -176,6 +177,7 @@ def replay_trace(options: argparse.Namespace) -> int:
             return completeness({str(options.trace): workload.metadata.incomplete})
     counts = _counts_cost(options)
     with Workload(options.trace, machine_options(options)) as workload, Progress(2 + counts + (options.runs or 1)) as progress:
+        _note_without_effect([options.allocator], workload.metadata)
         exact = _exact(workload, options.allocator, options.log)
         progress.step(f"{workload.name}: exact figures")
         cost = workload.cost(options.allocator, options.cost_functions or 0) if counts else None
@@ -206,6 +208,7 @@ def _slabinfo(options: argparse.Namespace) -> int:
     from ..trace.snapshots import parse_slabinfo
 
     with Workload(options.trace, machine_options(options)) as workload:
+        _note_without_effect([options.allocator], workload.metadata)
         lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
         incomplete = workload.metadata.incomplete
     letter = options.sort or "o"
@@ -222,6 +225,18 @@ def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
 
     if slabtop.shares_pages(lines):
         note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
+
+
+def _note_without_effect(specs: Sequence[str], metadata: Metadata, path: Path | None = None) -> None:
+    """Tells of tunables that a spec sets and that change nothing beside the rest of it. `path`: of one trace among others."""
+    from ..replay.allocators import set_in, without_effect
+    from ..replay.scratch import kernel_version
+
+    for spec in specs:
+        given = set_in(spec)
+        idle = [name for name in without_effect(spec, kernel_version(metadata)) if name in given] if given else []
+        if idle:
+            note(f"{f'{path}: ' if path else ''}{spec}: {' and '.join(idle)} {'have' if idle[1:] else 'has'} no effect beside the rest")
 
 
 def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
@@ -296,6 +311,7 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path],
     for path in traces:
         with Trace(path) as trace:
             incomplete[str(path)] = trace.metadata.incomplete
+            _note_without_effect(plan.allocators, trace.metadata, path)
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
     whole = baseline.records is None or options.format in ("text", "md")  # of json and csv there can be one alone

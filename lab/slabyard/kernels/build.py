@@ -15,8 +15,7 @@ so Ctrl-C ends every compiler; what it has finished stays, and the next build go
 killed: what they left half written goes first. Objects are counted as make names them, against their number in the last whole build
 (the first: in one of ours), for the progress bar.
 
-Where a kernel that differs in few files is built already, its folder is copied, and make compiles those: an outlined kernel, for flame
-graphs, begins from the plain one, and of kinds with the same configuration (slob and slabyard of 6.1) one from the other.
+Where a kernel that differs in few files is built already, its folder is copied, and make compiles those (seed.py).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from . import cache, config, source, tools
+from . import cache, config, seed, source, tools
 from .kinds import KINDS, Kind
 
 NICENESS = "10"
@@ -44,7 +43,7 @@ OBJECTS = {"um": 703, "x86_64": 1285, "arm64": 881}  # of a build of ours, as lo
 # aligned: SLOB aligns a kmalloc to 8, and some boots end in `Segfault with no mm`.
 FLAGS = {"um": "-mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx", "x86_64": "", "arm64": ""}
 MAKE = {"um": ("ARCH=um", "SUBARCH=x86_64"), "x86_64": ("ARCH=x86_64",), "arm64": ("ARCH=arm64", f"CROSS_COMPILE={tools.CROSS}")}
-IMAGES = {"um": "linux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}  # what is booted
+IMAGES = {"um": "linux", "x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}  # what is booted
 _STEP = re.compile(r"^  ([A-Z]+) +(\S+)")
 _UNINLINED = (
     "-fno-inline-functions", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-fno-partial-inlining",
@@ -168,42 +167,28 @@ def _name(request: Request) -> str:
 
 
 def _seed(request: Request, folder: Path) -> None:
-    """Copies the folder of a kernel that differs in few files, where there is one; what of it is not this kernel's is made anew."""
-    linux = request.source.linux
-    wanted = request.kind.config[linux]
-    kinds = [request.kind] if request.outlined else [kind for kind in KINDS.values() if kind.config.get(linux) == wanted]
-    others = [replace(request, kind=kind, outlined=False) for kind in kinds]
-    found = next((one for one in others if folder.with_name(_name(one)).is_dir()), None)
-    if found is None:
+    """Begins the folder as a copy of that of a kernel that differs in few files, where there is one (seed.py)."""
+    one = next((one for one in _relatives(request) if folder.with_name(_name(one)).is_dir()), None)
+    if one is None:
         return
-    plain = folder.with_name(_name(found))
-    part = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    with cache.locked(plain, "the kernel that this one differs little from"):
-        done = subprocess.run(["cp", "-a", "--reflink=auto", str(plain), str(part)], capture_output=True, check=False)
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
-        shutil.rmtree(part, ignore_errors=True)
-        raise UserError(f"{plain}: cannot be copied: {lines[0]}; XDG_CACHE_HOME names another folder to keep kernels in")
-    # What make remembers names the folder, and the copy of the source. All would be built again that it finds under another name.
-    sources = [str(source.copy_of(one.source, one.kind)) for one in (found, request)]
-    for remembered in part.rglob(".*.cmd"):
-        text = remembered.read_text().replace(str(plain), str(folder))
-        remembered.write_text(re.sub(rf"{re.escape(sources[0])}(?![\w-])", lambda _: sources[1], text))
-    for path in {**source.own_files(found.kind), **source.own_files(request.kind)} if found.kind != request.kind else ():
-        (part / path).with_suffix(".o").unlink(missing_ok=True)
-    part.rename(folder)
+    linux, names = request.source.linux, {one.kind.name, request.kind.name}
+    remade = {**source.own_files(one.kind), **source.own_files(request.kind)} if len(names) > 1 else {}
+    alike = names <= seed.ALIKE.get(request.arch, frozenset())
+    dependent = None if one.kind.config[linux] == request.kind.config[linux] else seed.takes_more if alike else seed.calls_kmalloc
+    seed.copy(_folder(one), _folder(request), remade, dependent)
 
 
-def drop_half_written(folder: Path) -> None:
-    """Removes what compilers or linkers that were killed have left half written over a whole file: make would take it for new.
+def _relatives(request: Request) -> Iterator[Request]:
+    """Kernels that this one may begin from, those that differ least first."""
+    linux, flags = request.source.linux, (request.outlined, not request.outlined)
+    yield replace(request, outlined=flags[1])
+    kinds = [kind for kind in KINDS.values() if linux in kind.config and kind != request.kind]
+    for kind in sorted(kinds, key=lambda kind: kind.config[linux] != request.kind.config[linux]):
+        yield from (replace(request, kind=kind, outlined=outlined) for outlined in flags)
 
-    Kbuild writes `.NAME.cmd` once NAME is whole, so NAME is never newer.
-    """
-    for made in folder.rglob(".*.cmd"):
-        target = made.with_name(made.name[1:].removesuffix(".cmd"))
-        if target.is_file() and target.stat().st_mtime_ns > made.stat().st_mtime_ns:
-            target.unlink()
+
+def _folder(request: Request) -> seed.Folder:
+    return seed.Folder(cache.folder("builds") / _name(request), source.copy_of(request.source, request.kind))
 
 
 class _Make:
@@ -234,6 +219,12 @@ class _Make:
         stamp = self.folder / ".slabyard-config"
         if stamp.is_file() and stamp.read_text() == wanted and (self.folder / ".config").is_file():
             return
+        # What make keeps of a configuration that it has built: it compiles what depends on options that change.
+        kept = {self.folder / "include" / name: self.folder / f".kept-{name}" for name in ("config", "generated")}
+        for there, aside in kept.items():
+            shutil.rmtree(aside, ignore_errors=True)
+            if stamp.is_file() and there.is_dir():
+                there.rename(aside)
         stamp.unlink(missing_ok=True)
         self._quietly("tinyconfig")
         with (self.folder / ".config").open("a") as file:
@@ -241,8 +232,10 @@ class _Make:
         self._quietly("olddefconfig")
         config.check(wanted, (self.folder / ".config").read_text())
         # tinyconfig leaves these behind for the configuration that it was; make would take a 32-bit kernel's for ours.
-        for leftover in ("config", "generated"):
-            shutil.rmtree(self.folder / "include" / leftover, ignore_errors=True)
+        for leftover, aside in kept.items():
+            shutil.rmtree(leftover, ignore_errors=True)
+            if aside.is_dir():
+                aside.rename(leftover)
         stamp.write_text(wanted)
 
     def _quietly(self, target: str) -> None:
@@ -255,7 +248,7 @@ class _Make:
 
     def compile(self, progress: Progress | None) -> int:
         """Builds the kernel; how many objects it consists of."""
-        drop_half_written(self.folder)
+        seed.drop_half_written(self.folder)
         done = sum(1 for _ in self.folder.rglob("*.o"))
         arch = self.request.arch
         total = max(max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch]), done)
@@ -306,7 +299,7 @@ def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dic
     with cache.locked(place, place.name):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        files = ["System.map", IMAGES[request.arch], *(["vmlinux"] if request.arch != "um" else [])]
+        files = dict.fromkeys(("System.map", IMAGES[request.arch], *(["vmlinux"] if request.arch != "um" else [])))
         for name in files:
             shutil.copy2(folder / name, part / Path(name).name)
         (part / "config").write_text(text)

@@ -63,15 +63,18 @@ _CFLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden")
 
 def check(arch: str = "x86_64") -> None:
     """UserError where this machine lacks what counts."""
-    tools.require((tools.COMPILER, tools.QEMUS[arch]), "--cost")
+    tools.require((tools.COMPILER, tools.QEMUS[arch]), "counting instructions")
     version = qemu_version(arch)
     if not version or int(version.split(".")[0]) > NEWEST_QEMU:
-        raise UserError(f"--cost needs a QEMU that loads plugins of its first interface, up to {NEWEST_QEMU}.2; this is {version}", MISSING)
+        raise UserError(
+            f"counting instructions needs a QEMU that loads plugins of its first interface, up to {NEWEST_QEMU}.2; this is {version}",
+            MISSING,
+        )
 
 
 def qemu_version(arch: str = "x86_64") -> str:
     """QEMU's version, as in 7.2.22; empty where it does not say."""
-    found = re.search(r"version (\d[\d.]*)", tools.first_line([tools.path_of(tools.QEMUS[arch], "--cost"), "--version"]))
+    found = re.search(r"version (\d[\d.]*)", tools.first_line([tools.path_of(tools.QEMUS[arch], "counting instructions"), "--version"]))
     return found[1] if found else ""
 
 
@@ -84,7 +87,7 @@ def plugin() -> Path:
         return place
     with cache.locked(place, "QEMU's plugin"):
         part = place.with_name(f"{place.name}.part")
-        gcc = tools.path_of(tools.COMPILER, "--cost")
+        gcc = tools.path_of(tools.COMPILER, "counting instructions")
         done = subprocess.run([gcc, *_CFLAGS, "-o", str(part), str(_FOLDER / "count.c")], capture_output=True, check=False)
         if done.returncode:
             lines = done.stderr.decode(errors="replace").splitlines()

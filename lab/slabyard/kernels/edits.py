@@ -17,6 +17,9 @@ It moves the SSE registers alone, so programs of the guest must keep off AVX: ma
 
 MEASURING. Every kernel has what measures inside it (ports.py), for which the makefile of mm/ gets one line.
 
+PAGE_DESCRIPTOR. 6.1 gives `struct page` 64 bytes where SLUB is configured or memory is accounted by control groups, as in every
+distribution's kernel, and else 56. Here it has 64 under every allocator, so that kernels differ in their allocator alone.
+
 IN_PLACE_OF_SLOB, IN_PLACE_OF_SLUB. In a kernel on slabyard, the makefile of mm/ has a makefile of ours where it named the object of
 the kernel's own allocator: in 6.1 that of SLOB, in 6.12, which has no room for another one, that of SLUB.
 
@@ -43,6 +46,9 @@ class Edit:
 
 
 FLOATING_POINT = Edit("arch/x86/um/os-Linux/registers.c", r"(?m)^(\s*have_xstate_support\s*=\s*)1;", r"\g<1>0;")
+PAGE_DESCRIPTOR = tuple(
+    Edit(f"arch/{arch}/Kconfig", r"(?m)^([ \t]*select HAVE_ALIGNED_STRUCT_PAGE)[ \t]+if SLUB$", r"\g<1>") for arch in ("x86", "arm64")
+)
 MEASURING = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o slabyard_fill.o\n")
 _OURS = "include $(srctree)/mm/slabyard/linux/mm.mk"
 IN_PLACE_OF_SLOB = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", _OURS)

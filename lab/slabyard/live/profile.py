@@ -14,6 +14,7 @@ from ..attribution import pprof
 from ..base.errors import UserError
 from ..base.files import whole_file
 from ..base.table import counted
+from . import sample
 from .inspect import Answer, doubts, name_of
 
 _PLACE = re.compile(r"^(?P<function>.*) \((?P<file>[^()]*?)(?::(?P<line>\d+))?\)$")
@@ -51,6 +52,9 @@ def samples_of(answer: Answer) -> list[pprof.Sample]:
 def export(answer: Answer, path: Path) -> str:
     """Writes the profile; returns what to say of it. UserError where nothing in the program records who allocates."""
     profiles = [heap["profile"] for heap in answer["heaps"] if heap["profile"]]
+    if not profiles and answer["process"] and sample.set_rate(answer["process"], None):
+        more = f"slabyard sample --rate 1000 {answer['process']}"
+        raise UserError(f"{name_of(answer)} is sampled, but holds no sampled object; look again later, or sample more: {more}")
     if not profiles:
         raise UserError(
             f"{name_of(answer)} does not record who allocates; start it with SLABYARD_DEBUG=U for an exact profile, "

@@ -15,17 +15,21 @@ from ..base.errors import MISSING, UserError
 WORD = struct.Struct("I")  # the variable, an unsigned int of the machine
 
 
-def set_rate(pid: int, rate: int) -> int:
-    """Has a process sample one allocation in `rate` from now on; 0: none. Returns the rate before. UserError where it can't."""
+def set_rate(pid: int, rate: int | None) -> int:
+    """Has a process sample one allocation in `rate` from now on; 0: none; None: as before. Returns the rate before. UserError where it
+    can't."""
     address = int(programs.run_json(programs.INSPECT, "--pid", str(pid), "--sampling")["sample_rate"], 16)
     try:
-        with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+        with Path(f"/proc/{pid}/mem").open("rb" if rate is None else "r+b", buffering=0) as memory:
             memory.seek(address)
             (before,) = WORD.unpack(memory.read(WORD.size))
-            memory.seek(address)
-            memory.write(WORD.pack(rate))
+            if rate is not None:
+                memory.seek(address)
+                memory.write(WORD.pack(rate))
     except PermissionError as error:
-        raise UserError(f"process {pid} may not be written to by this user; use sudo", MISSING) from error
+        raise UserError(
+            f"process {pid} may not be written to by this user; it takes the right to trace it (root, or the process's user)", MISSING
+        ) from error
     except (OSError, OverflowError, struct.error) as error:
         raise UserError(f"process {pid} has ended") from error
     return int(before)

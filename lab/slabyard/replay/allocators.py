@@ -17,6 +17,18 @@ def check_spec(spec: str) -> None:
     programs.run(programs.REPLAY, "--check", "--allocator", spec)
 
 
+def without_effect(spec: str, kernel: int = 0) -> list[str]:
+    """The tunables that change nothing beside what the spec sets, on a workload of this kernel (scratch.kernel_version; 0: not known).
+    UserError as of check_spec."""
+    names: list[str] = programs.run_json(programs.REPLAY, "--check", "--allocator", spec, "--kernel", str(kernel))
+    return names
+
+
+def set_in(spec: str) -> list[str]:
+    """The tunables that a spec sets by name, in its order."""
+    return [item.partition("=")[0] for item in spec.partition(":")[2].split(",") if "=" in item]
+
+
 def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
     """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
     return programs.run_json(programs.REPLAY, "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes))

@@ -73,7 +73,10 @@ def check() -> None:
     if missing:
         packages = {"valgrind": "valgrind", "addr2line": "binutils"}
         needed = " ".join(packages[tool] for tool in missing)
-        raise UserError(f"--cost needs {' and '.join(missing)}, which is not there; install it (Debian: apt install {needed})", MISSING)
+        raise UserError(
+            f"counting instructions needs {' and '.join(missing)}, which is not there; install it (Debian: apt install {needed})",
+            MISSING,
+        )
 
 
 @functools.cache

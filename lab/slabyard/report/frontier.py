@@ -2,7 +2,7 @@
 
 Left and below is better. A line joins the allocators that no other beats in both (the frontier); a vertical one is the recorded kernel's
 growth, as nobody counted what its operations cost. Cost is instructions where they were counted, else measured time, with its 95% interval
-as a whisker; the axis says which.
+as a whisker; the axis says which. Where runs are too few for intervals, times tell nothing of who costs less: there is no line.
 
 The picture is SVG in the page itself and needs no script. Colours are the style sheet's, so it follows the theme; the marks of the first
 six allocators are full, of the next six rings, then rings with a point. Each mark is named beside it, not in a legend. Where names
@@ -73,6 +73,13 @@ def counts(workload: Section) -> bool:
     return all(counted_cost(one) is not None for one in workload.replayed)
 
 
+def judges(workload: Section) -> bool:
+    """Whether costs say who costs less: counted ones do, times by their intervals."""
+    name = time_name(workload.replayed)
+    times = [estimate(one.timed, name) for one in workload.replayed]
+    return counts(workload) or all(one is None or one.low is not None for one in times)
+
+
 def unit_of_cost(workload: Section) -> tuple[str, bool]:
     """In what costs are, and whether that is of an operation; of a booted kernel, time is the whole workload's."""
     if counts(workload):
@@ -103,6 +110,8 @@ def sentence(workload: Section) -> str:
         decimals = 0 if mark.y >= 100 else 1 if mark.y >= 10 else 2
         return f"{memory_text(workload, grew(mark.series) or 0)} {unit}, {mark.y:,.{decimals}f}"
 
+    if not judges(workload):
+        return f"{best[0].name} grows least ({figures(best[0])} {of}). Who costs least is not known: runs are too few for intervals."
     if len(best) == 1:
         return f"{best[0].name} grows least and costs least ({figures(best[0])} {of}); all others are beaten."
     rest = len(found) - len(best)
@@ -236,8 +245,8 @@ def picture(workload: Section) -> Markup | None:
     up = scale([value for mark in found for value in (mark.y, mark.low, mark.high)], HEIGHT - BOTTOM, TOP)
     name, each = unit_of_cost(workload)
     what = f"{'' if counts(workload) else 'measured '}{name}{' per operation' if each else ' of the workload'}"
-    best = frontier(found)
-    shapes = [*_axes(across, up, unit, what), *_recorded(recorded, across), _edge(best, across, up)]
+    best = frontier(found) if judges(workload) else []
+    shapes = [*_axes(across, up, unit, what), *_recorded(recorded, across), *_edge(best, across, up)]
     shapes += [_line(across(mark.x), up(mark.low), across(mark.x), up(mark.high), "whisker") for mark in found if mark.low < mark.high]
     whiskers = [(across(mark.x) - 1, up(mark.high), across(mark.x) + 1, up(mark.low)) for mark in found if mark.low < mark.high]
     taken = [*_lines(best, across, up, recorded), *whiskers]
@@ -246,12 +255,14 @@ def picture(workload: Section) -> Markup | None:
     return element("svg", {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": said}, *shapes)
 
 
-def _edge(best: Sequence[Mark], across: Scale, up: Scale) -> Markup:
+def _edge(best: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
     """The frontier, as steps: whoever lies above or to the right of it is beaten."""
+    if not best:
+        return
     path = f"M{across(best[0].x):.1f} {TOP}"
     for mark in best:
         path += f"H{across(mark.x):.1f}V{up(mark.y):.1f}"
-    return element("path", {"d": f"{path}H{WIDTH - RIGHT}", "class": "frontier"})
+    yield element("path", {"d": f"{path}H{WIDTH - RIGHT}", "class": "frontier"})
 
 
 def _lines(best: Sequence[Mark], across: Scale, up: Scale, recorded: float | None) -> list[Box]:
@@ -286,9 +297,15 @@ def _named(
 
 
 def cost_note(workloads: Sequence[Section]) -> str:
-    """What the pictures' costs are, where they were not counted."""
-    counted = all(map(counts, workloads))
-    if counted or not any(map(marks, workloads)):
-        return ""
-    booted = any(not unit_of_cost(one)[1] for one in workloads)
-    return f"Cost is measured time, whose whiskers are intervals{'' if booted else '; compare --cost counts instructions'}."
+    """What the pictures' line and costs are."""
+    drawn = [one for one in workloads if len(marks(one)) > 1]
+    line = "The line joins those that no other beats in both."
+    if all(map(counts, drawn)):
+        return line if drawn else ""
+    judged = [one for one in drawn if judges(one)]
+    booted = any(not unit_of_cost(one)[1] for one in drawn)
+    more = "" if booted else "; compare --cost counts instructions"
+    if not judged:
+        return f"Cost is measured time, of runs too few for intervals, so no line shows who is best{more}."
+    few = "" if judged == drawn else "; where runs are too few for them no line shows who is best"
+    return f"{line} Cost is measured time, whose whiskers are intervals{few}{more}."

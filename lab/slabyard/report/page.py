@@ -30,6 +30,7 @@ from ..base import html
 from ..base.errors import UserError
 from ..base.files import whole_file
 from ..base.table import counted
+from ..base.terminal import visible
 from ..results import advice, ranks, reasons
 from ..results.model import Section, memory_unit, workloads
 from . import charts, flames, frontier, tables
@@ -58,6 +59,7 @@ def page(records: Sequence[dict[str, Any]]) -> str:
     plotly, script = plotly_source(), html.part("report.js")
     replayed = [one for workload in sections for one in workload.replayed]
     shown = [section(one) for one in sections]
+    drawn = [_shown(charts.payload(one, limit)) for one in sections]
     return html.render(
         "report.html",
         policy=policy(plotly, script),
@@ -72,10 +74,19 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         ranking=tables.ranking(sections),
         undecided=ranks.undecided_note(sections),
         sections=shown,
-        data=packed(json.dumps({"workloads": [charts.payload(one, limit) for one in sections]}, separators=(",", ":"), allow_nan=False)),
+        data=packed(json.dumps({"workloads": drawn}, separators=(",", ":"), allow_nan=False)),
         plotly=packed(plotly),
         script=script,
     )
+
+
+def _shown(value: Any) -> Any:
+    """What the script shows, with its texts as the rest of the page has them."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {name: _shown(one) for name, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def packed(text: str) -> str:

@@ -276,9 +276,11 @@ def page_bytes(workload: Section) -> int:
 
 
 def memory_unit(workload: Section) -> tuple[str, int]:
-    """Name and size in bytes of the unit in which a workload's memory is shown everywhere."""
-    peaks = [figure(one, "held_pages_peak") or 0 for one in workload.series]
-    return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
+    """Name and size in bytes of the unit in which a workload's memory is shown everywhere: it goes by what is ranked, how far memory grew,
+    so that a little growth of a large heap does not vanish; by the peaks where no growth is known."""
+    known = [one for one in map(grew, workload.series) if one is not None]
+    pages = known or [figure(one, "held_pages_peak") or 0 for one in workload.series]
+    return ("KiB", 1 << 10) if max(pages, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
 
 
 def memory_text(workload: Section, pages: float) -> str:

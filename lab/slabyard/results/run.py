@@ -46,6 +46,9 @@ def library() -> Path:
     return LIBRARY
 
 
+_OPTIONS = {"SLABYARD_DEBUG": "--check={}: ", "SLABYARD_SAMPLE": "--sample={}: "}  # that set them
+
+
 def environment(spec: str, settings: Mapping[str, str] = NONE) -> dict[str, str]:
     """Ours, with the malloc in front of whatever else is preloaded, and its settings (malloc/settings.c). UserError when one of them
     makes no sense."""
@@ -59,7 +62,8 @@ def environment(spec: str, settings: Mapping[str, str] = NONE) -> dict[str, str]
     if tried.returncode != 0:
         told = tried.stderr.decode(errors="replace").strip().removeprefix("slabyard: ")
         for name, value in wanted.items():
-            told = told.removeprefix(f"{name}={value}: ")
+            if told.startswith(f"{name}={value}: "):
+                told = _OPTIONS.get(name, "").format(value) + told.removeprefix(f"{name}={value}: ")
         raise UserError(told or f"the malloc could not be loaded (status {tried.returncode})")
     return result
 

@@ -112,7 +112,8 @@ def _trace(plan: Plan, workload: str, threads: int | None) -> contextlib.Abstrac
 
 def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None, progress: Progress) -> list[Record]:
     count = threads or (trace.cpus if trace else 1)
-    title = f"{trace.name if trace else workload}, {counted(count, 'thread')}"
+    described = next(one for one in workloads() if one["name"] == workload)
+    title = f"{trace.name if trace else workload}, {counted(count * described['threads_per'], 'thread')}"
     progress.stage(title)
     argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
 

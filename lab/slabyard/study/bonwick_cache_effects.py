@@ -41,7 +41,7 @@ ALLOCATORS = (SLAB, UNCOLOURED, "sunos4", "bsd44", OLD, "slab", "slub", "slob", 
 POWERS_OF_TWO = ("bsd44", OLD)
 DRAWN = (SLAB, UNCOLOURED, OLD, "slqb")
 
-USED = 48 / 512  # section 4.1: of the cache, by a power-of-two allocator
+USED = 9  # section 4.1: percent of the cache, by a power-of-two allocator: 48 of 512 bytes
 IMBALANCE_OLD, IMBALANCE_SLAB, MISSES_FEWER = 0.43, 0.17, 0.13  # section 4.2
 
 
@@ -149,7 +149,7 @@ def judge(data: Data) -> Outcome:
     found = data["allocators"]
     some, all_of_them = str(INODES), str(max(COUNTS))
     rows = [one for one in ALLOCATORS if one in found]
-    use = [(one, Figure(100 * USED if one in POWERS_OF_TWO else None, 100 * found[one]["used"][all_of_them])) for one in rows]
+    use = [(one, Figure(USED if one in POWERS_OF_TWO else None, 100 * found[one]["used"][all_of_them])) for one in rows]
     misses = [(one, Figure(None, 100 * found[one]["traffic"][some]["misses"])) for one in rows]
     buses = [(one, Figure(None, 100 * found[one]["traffic"][some]["imbalance"])) for one in rows]
     sheets = [
@@ -198,8 +198,8 @@ def _even(found: dict[str, Any], count: str) -> Claim:
     colours = found[SLAB]["offsets"] // max(1, found[UNCOLOURED]["offsets"])
     reach = (colours - 1) * 8 + HOT
     why = (
-        f"{100 * share:.0f}% with colours, {100 * plain:.0f}% without. What is left over of a slab makes {colours} colours, 8 bytes apart: "
-        f"hot bytes reach {reach} of the {apart} bytes from one inode to the next, which is {100 * min(1, reach / apart):.0f}%"
+        f"{100 * share:.0f}% with colours, {100 * plain:.0f}% without. The spare room allows {colours} starts, 8 bytes apart, so hot "
+        f"bytes can lie in {reach} of every {apart} bytes: {100 * min(1, reach / apart):.0f}%"
     )
     return Claim("Colouring distributes buffers evenly throughout the cache (9 of 10 lines at least are used)", share >= 0.9, why)
 
@@ -219,13 +219,15 @@ def _fewer(data: Data, fewer: float) -> Claim:
     old, slab = (data["allocators"][one]["mixed"][str(INODES)] for one in (OLD, SLAB))
     by_share = {share: _drop(old[share], slab[share]) for share in old}
     enough = [share for share, drop in by_share.items() if drop >= MISSES_FEWER]
-    turns = f"from a share of {100 * float(enough[0]):.0f}% of touches on it is 13% and more" if enough else "no share of touches gives 13%"
+    inodes_alone = f"{100 * by_share['1']:.0f}% if all do"
+    reaches = f"it reaches 13% if {100 * float(enough[0]):.0f}% of touches go to inodes, {inodes_alone}" if enough else inodes_alone
     others = [
-        f"{100 * _drop(*mixed[1:]):.0f}% with {count:,} inodes in place of {INODES:,}"
+        f"with {count:,} inodes in place of {INODES:,} it is {100 * _drop(*mixed[1:]):.0f}%"
         for count in MIXED if count != INODES and (mixed := as_the_old(data, count))
     ]  # fmt: skip
-    why = [f"{100 * fewer:.0f}%", *others, turns, f"with inodes alone it is {100 * by_share['1']:.0f}%"]
-    return Claim("The miss rate falls by 13% there (at least that)", fewer >= MISSES_FEWER, "; ".join(why))
+    return Claim(
+        "The miss rate falls by 13% there (at least that)", fewer >= MISSES_FEWER, "; ".join([f"{100 * fewer:.0f}%", reaches, *others])
+    )
 
 
 def _drop(old: dict[str, float], slab: dict[str, float]) -> float:

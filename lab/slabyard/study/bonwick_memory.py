@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import itertools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,9 @@ from .work import Work
 
 RECORDING = Path(__file__).parent / "recordings" / "timesharing.parquet"
 HIS = {"bonwick": "slab", "sunos4": "SunOS 4.1.3", "bsd44": "4.4BSD", "svr4": "SVr4"}
-OTHERS = {"yard": "yard", "slub": "Linux's SLUB", "slab": "Linux's SLAB", "slob": "Linux's SLOB", "slqb": "SLQB"}
-TITLES = {**HIS, **OTHERS}
+OTHERS = {name: f"slabyard's {name}" for name in ("yard", "slub", "slab", "slob", "slqb")}
+PRESETS = {name: f"slabyard's {name}" for name in ("slub:paper", "slab:paper", "slob:paper", "slqb:paper")}  # docs/papers.md
+TITLES = {**HIS, **OTHERS, **PRESETS}
 STEPS = {"before": "boot", "spike": "spike", "find": "find", "kenbus": "kenbus"}  # marks of the recording, and the columns of his table
 PAPER = {  # section 5.2, first table: percent wasted after each step; scripts per minute
     "bonwick": (11, 13, 14, 14, 233),
@@ -41,18 +41,22 @@ PAPER = {  # section 5.2, first table: percent wasted after each step; scripts p
     "bsd44": (20, 43, 43, 45, 205),
     "svr4": (23, 45, 45, 46, 199),
 }
-PAPER_WEEK = {"bonwick": (6.0, 9), "sunos4": (6.7, 17), "svr4": (8.5, 35), "bsd44": (9.0, 38)}  # second table: MB of heap; percent wasted
+# Second table: MB of heap; percent wasted.
+PAPER_WEEK = {"bonwick": ("6.0", 9), "sunos4": ("6.7", 17), "svr4": ("8.5", 35), "bsd44": ("9.0", 38)}
 SLOWER = 60  # his spike sleeps 60 seconds, ours one
 SHARE_OF_SPIKE = 0.5
 PAGE = 4096
-BLOCK = 4 << 20  # bytes: memory is in blocks of the largest order
+BLOCK = 1024  # pages: simulated memory is in blocks of the largest order, of which others have a part from the start
+QUICK_STEP = 16  # pages to which the smallest memory is found by a quick run; by a full one it is found to the page
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What is replayed, and how. `short`: the heap is asked for memory every second of the trace's time. `specs`: not by name alone."""
+    """What is replayed, and how. `told`: that in words. `short`: the heap is asked for memory every second of the trace's time. `specs`:
+    not by name alone."""
 
     title: str
+    told: str
     make: Callable[[Recording], Recording]
     short: bool = True
     least: bool = False  # memory: the smallest in which nothing fails
@@ -81,49 +85,78 @@ NOTHING_BACK = "an arena that gives nothing back"
 CONDITIONS: Mapping[str, Condition] = {
     one.title: one
     for one in (
-        Condition(HIS_MACHINE, _slow),
-        Condition("memory to spare", _slow, short=False),
-        Condition(LEAST, _slow, short=False, least=True),
-        Condition("short of memory, in seconds", lambda recording: recording),
-        Condition(NOTHING_BACK, _slow, specs={"sunos4": "sunos4:keep=on"}),
-        Condition("chunks and pools of 128 KiB", _slow, specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"}),
-        Condition(LOWER, _lower),
-        Condition("a spike as high as his, an arena that gives nothing back", _lower, specs={"sunos4": "sunos4:keep=on"}),
-        Condition(SLAB_ALONE, _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
-        Condition("objects of a 32-bit machine", lambda recording: _slow(variants.resized(recording, 0.6))),
-        Condition("no caches: all by size alone", lambda recording: _slow(variants.general(recording))),
+        Condition(HIS_MACHINE, "every heap is asked for memory once a second, in a recording slowed 60 times", _slow),
+        Condition("memory to spare", "the same, but nobody is asked", _slow, short=False),
+        Condition(LEAST, "the fewest pages in which no request fails; heaps are asked when these run out", _slow, short=False, least=True),
+        Condition("short of memory, in seconds", "asked once a second, in the recording as it was", lambda recording: recording),
+        Condition(NOTHING_BACK, "SunOS 4.1.3 keeps its chunks (sunos4:keep=on)", _slow, specs={"sunos4": "sunos4:keep=on"}),
+        Condition(
+            "chunks and pools of 128 KiB",
+            "sunos4:chunk_order=5, svr4:pool_order=5",
+            _slow,
+            specs={"sunos4": "sunos4:chunk_order=5", "svr4": "svr4:pool_order=5"},
+        ),
+        Condition(LOWER, "half of the spike's objects, so that 4.4BSD grows as in the paper", _lower),
+        Condition("a spike as high as his, an arena that gives nothing back", "both of these", _lower, specs={"sunos4": "sunos4:keep=on"}),
+        Condition(SLAB_ALONE, "both, and SVr4 is not asked", _lower, specs={"sunos4": "sunos4:keep=on"}, unasked=("svr4",)),
+        Condition(
+            "objects of a 32-bit machine", "small objects 0.6 times as large", lambda recording: _slow(variants.resized(recording, 0.6))
+        ),
+        Condition("no caches: all by size alone", "every object by kmem_alloc", lambda recording: _slow(variants.general(recording))),
     )
 }
 
 
-def under(condition: Condition, recording: Recording, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The recording under a condition, by allocator."""
+def under(condition: Condition, recording: Recording, names: Sequence[str], step: int = 1) -> dict[str, dict[str, Any]]:
+    """The recording under a condition, by allocator. `step`: pages, of the search for the smallest memory."""
     made = condition.make(recording)
     specs = {name: condition.specs.get(name, name) for name in names}
     asked = {name: spec for name, spec in specs.items() if name not in condition.unasked}
     others = {name: spec for name, spec in specs.items() if name in condition.unasked}
-    found = replayed(made, asked, 1.0 if condition.short else 0.0, condition.least)
+    found = replayed(made, asked, 1.0 if condition.short else 0.0)
+    if condition.least:
+        found = {name: _in_least(made, spec, found[name]["peak"] // PAGE, step) for name, spec in asked.items()}
     found |= replayed(made, others, 0.0) if others else {}
     for of in found.values():
         of["marks"] = {name: at for name, at in of["marks"].items() if name in STEPS}
     return found
 
 
-def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float, least: bool = False) -> dict[str, dict[str, Any]]:
+def replayed(recording: Recording, specs: Mapping[str, str], asked_every: float) -> dict[str, dict[str, Any]]:
     """By allocator: bytes asked for and held at each mark, and at the moment when most was held."""
+    with _workload(recording, Options(cpus=1, nodes=1, start="empty", asked_every=asked_every)) as workload:
+        return {name: _figures(workload.exact(spec)) for name, spec in specs.items()}
+
+
+@contextlib.contextmanager
+def _workload(recording: Recording, options: Options) -> Iterator[Workload]:
     with tempfile.TemporaryDirectory(prefix="slabyard-study-") as folder:
         path = recording.write(Path(folder) / "trace.parquet")
-        with Workload(path, Options(cpus=1, nodes=1, start="empty", asked_every=asked_every)) as workload:
-            found = {name: workload.exact(spec) for name, spec in specs.items()}
-        return {name: _figures(_in_least(path, specs[name], exact) if least else exact) for name, exact in found.items()}
+        with Workload(path, options) as workload:
+            yield workload
 
 
-def _in_least(path: Path, spec: str, ample: dict[str, Any]) -> dict[str, Any]:
-    """The replay in the smallest memory, in whole blocks, in which no request fails; `ample` is that with memory to spare."""
-    for memory in itertools.count(max(BLOCK, PAGE * ample["held_pages_peak"] // 2 // BLOCK * BLOCK), BLOCK):
-        with contextlib.suppress(UserError), Workload(path, Options(cpus=1, nodes=1, start="empty", memory=memory)) as workload:
-            return {**workload.exact(spec), "memory": memory}
-    raise AssertionError
+def _within(recording: Recording, spec: str, pages: int) -> dict[str, Any] | None:
+    """The replay in a memory of so many pages; None: a request fails in it."""
+    blocks = -(-pages // BLOCK) * BLOCK
+    options = Options(cpus=1, nodes=1, start="empty", memory=blocks * PAGE)
+    with contextlib.suppress(UserError), _workload(variants.beside(recording, blocks - pages), options) as workload:
+        return {**_figures(workload.exact(spec)), "memory": pages * PAGE}
+    return None
+
+
+def _in_least(recording: Recording, spec: str, peak: int, step: int) -> dict[str, Any]:
+    """The replay in the smallest memory in which no request fails, found by halving; `peak`: pages held with memory to spare."""
+    fails, fits = peak // 2, peak
+    while (found := _within(recording, spec, fits)) is None:
+        fails, fits = fits, fits + peak // 4
+    while fits - fails > step:
+        middle = (fails + fits) // 2
+        if (tried := _within(recording, spec, middle)) is None:
+            fails = middle
+        else:
+            fits, found = middle, tried
+    return found
 
 
 def _figures(exact: dict[str, Any]) -> dict[str, Any]:
@@ -133,11 +166,10 @@ def _figures(exact: dict[str, Any]) -> dict[str, Any]:
         point = max(0, bisect.bisect_right(series["time"], one["time"]) - 1)  # of the allocator's own data: it hardly changes
         pages = one["slab_pages"] + one["large_pages"] + series["metadata_pages"][point]
         marks[one["name"]] = {"asked": one["requested_bytes"], "held": PAGE * pages}
-    memory = {"memory": exact["memory"]} if "memory" in exact else {}
-    return {"marks": marks, "peak": PAGE * exact["held_pages_peak"], **memory}
+    return {"marks": marks, "peak": PAGE * exact["held_pages_peak"]}
 
 
-def waste(mark: Mapping[str, int]) -> float:
+def waste(mark: Mapping[str, float]) -> float:
     """Percent."""
     return 100 * (1 - mark["asked"] / mark["held"])
 
@@ -150,9 +182,35 @@ def measure_fragmentation(work: Work) -> Data:
     recording = variants.read(RECORDING)
     found = {}
     for title, condition in CONDITIONS.items():
-        names = [*HIS, *OTHERS] if title == HIS_MACHINE else [*HIS]
-        found[title] = work.once(title, lambda: under(condition, recording, names))  # noqa: B023
-    return {"conditions": found}
+        names = [*HIS, *OTHERS, *PRESETS] if title == HIS_MACHINE else [*HIS]
+        step = QUICK_STEP if work.quick else 1
+        found[title] = work.once(title, lambda: under(condition, recording, names, step))  # noqa: B023
+    least = found[LEAST]["bonwick"]["memory"] // PAGE
+    margins = work.once("a little more memory", lambda: _margins(_slow(recording), least))
+    return {"conditions": found, "margins": margins, "intervals": work.once("working sets", lambda: _intervals(_slow(recording)))}
+
+
+MARGINS = (1, 2, 4, 8, 16, 32, 64)  # pages
+
+
+def _margins(recording: Recording, least: int) -> dict[str, dict[str, Any]]:
+    """Slab in a little more than the smallest memory: whether it is asked for memory once more behind a peak, decides its waste there."""
+    found = {str(more): _within(recording, "bonwick", least + more) for more in MARGINS}
+    return {more: figures for more, figures in found.items() if figures}
+
+
+INTERVALS = (0, 15, 86_400)  # seconds: no working set, his, and one of the whole run
+
+
+def _intervals(recording: Recording) -> dict[str, dict[str, float]]:
+    """His allocator with other working sets, asked for memory once a second: what it took, and its waste at the end."""
+    found = {}
+    with _workload(recording, Options(cpus=1, nodes=1, start="empty", asked_every=1.0)) as workload:
+        for seconds in INTERVALS:
+            exact = workload.exact(f"bonwick:working_set_seconds={seconds}")
+            figures = _figures(exact)["marks"]["kenbus"]
+            found[str(seconds)] = {"pages": exact["pages_taken"], "requests": exact["requests"], **figures}
+    return found
 
 
 def judge_fragmentation(data: Data) -> Outcome:
@@ -170,19 +228,29 @@ def judge_fragmentation(data: Data) -> Outcome:
         (f"{title}: {HIS[name]}, {step}", Figure(PAPER[name][at], wasted[title][name][step]))
         for title in wasted
         for name in HIS
-        for at, step in ((1, "spike"), (3, "kenbus"))
+        for at, step in ((0, "boot"), (1, "spike"), (3, "kenbus"))
         if title != HIS_MACHINE
     ]
-    sheets = [
-        Sheet("Waste after each step", "%", rows, notes=[f"Steps are cumulative. {_sizes(conditions[HIS_MACHINE])}"]),
-        Sheet("The same under other conditions", "%", by_condition),
-    ]
+    shortage = f"To imitate shortage, {CONDITIONS[HIS_MACHINE].told}."
+    told = [f"{title}: {CONDITIONS[title].told}." for title in wasted if title != HIS_MACHINE]
     least = [(HIS[name], Figure(None, of["memory"] / 2**20)) for name, of in conditions[LEAST].items()]
-    sheets.append(Sheet("The smallest memory that fits", "MiB", least, notes=["In steps of 4 MiB."]))
+    sheets = [
+        Sheet("Waste after each step", "%", rows, notes=[shortage, f"Steps are cumulative. {_sizes(conditions[HIS_MACHINE])}"]),
+        Sheet("The same under other conditions", "%", by_condition, notes=told),
+        Sheet("The smallest memory that fits", "MiB", least, notes=["Found by halving, page by page; the rest is somebody else's."]),
+        Sheet("Slab in a little more than that", "% wasted", [
+            (f"{more} pages more, {STEPS[mark]}", Figure(None, waste(of["marks"][mark])))
+            for more, of in data["margins"].items() for mark in ("spike", "kenbus")
+        ], notes=["Heaps are asked when memory runs out, and keep what is free from then on: the last asking decides."]),
+        Sheet("Working sets of slab", "pages taken for 1,000 allocations", [
+            (f"{int(seconds):,} s", Figure(None, _taken(of))) for seconds, of in data["intervals"].items()
+        ]),
+    ]  # fmt: skip
     pictures = [
         Picture(f"Waste after each step: {title}", _drawn(of)) for title, of in wasted.items() if title in (HIS_MACHINE, SLAB_ALONE)
     ]
     claims = [_claim(text, {title: rule(of) for title, of in wasted.items()}, HIS_MACHINE) for text, rule in RULES]
+    claims.append(_insensitive(data["intervals"]))
     return Outcome(sheets, claims, pictures, stands_for=_STANDS_FOR, notes=[_growth(conditions)])
 
 
@@ -194,8 +262,27 @@ def _drawn(of: Mapping[str, Mapping[str, float]]) -> str:
 
 _STANDS_FOR = (
     "Linux 6.1 on SLOB, booted as a user-mode kernel, for SunOS on a 16 MB SPARCstation 1; its requests are replayed. A process of Linux "
-    "asks for other objects, with pointers of eight bytes. Shortage is asking every heap for memory once a second."
+    "asks for other objects, with pointers of eight bytes."
 )
+
+
+def _taken(of: Mapping[str, float]) -> float:
+    return 1000 * of["pages"] / of["requests"]
+
+
+def _insensitive(intervals: Mapping[str, Mapping[str, float]]) -> Claim:
+    """Section 3.4."""
+    taken = {seconds: _taken(of) for seconds, of in intervals.items()}
+    text = (
+        "System performance is fairly insensitive to the working-set interval "
+        "(here: of 1,000 allocations, at most 50 more take a page with none than with one of a day)"
+    )
+    told = "; ".join(
+        f"{int(seconds):,} s: {taken[seconds]:.0f} pages for 1,000 allocations, waste after kenbus {waste(of):.1f}%"
+        for seconds, of in intervals.items()
+    )
+    return Claim(text, max(taken.values()) - min(taken.values()) <= 50, told)
+
 
 Rule = Callable[[Mapping[str, Mapping[str, float]]], bool]
 RULES: Sequence[tuple[str, Rule]] = (
@@ -221,8 +308,8 @@ def _wasted(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 def _claim(text: str, by_condition: Mapping[str, bool], main: str, figures: str = "") -> Claim:
     """A claim as it is under the main condition; why: the conditions under which it turns."""
     turns = [title for title, holds in by_condition.items() if holds != by_condition[main]]
-    word = "fails" if by_condition[main] else "holds"
-    told = f"it {word} under: {'; '.join(turns)}" if turns else f"it {word} under none of the {len(by_condition) - 1} other conditions"
+    verb, other = ("holds", "fails") if by_condition[main] else ("fails", "holds")
+    told = f"it {other} under: {'; '.join(turns)}" if turns else f"it {verb} under all {len(by_condition) - 1} other conditions too"
     return Claim(text, by_condition[main], figures + told)
 
 
@@ -239,10 +326,8 @@ def _growth(conditions: Mapping[str, Any]) -> str:
     marks = {title: conditions[title]["bsd44"]["marks"] for title in (HIS_MACHINE, LOWER)}
     ours, lower = (of["spike"]["held"] / of["before"]["held"] for of in marks.values())
     his = (1 - PAPER["bsd44"][0] / 100) / (1 - PAPER["bsd44"][1] / 100)
-    return (
-        f"4.4BSD gives nothing back, so it shows how high the spike was: it holds {ours:.2f} times as much after it as before "
-        f"({lower:.2f} with the lower spike), in the paper {his:.2f} times where as much is asked for."
-    )
+    of_spikes = f"{ours:.2f} times (lower spike {lower:.2f}; paper {his:.2f})"
+    return f"4.4BSD never gives back, so its growth shows the height of the spike: {of_spikes}."
 
 
 # ---- One week of desktop use ----------------------------------------------------------------------------------------------------
@@ -313,9 +398,9 @@ def judge_week(data: Data) -> Outcome:
         for day in range(1, data["days"] + 1)
     ]
     sheets = [
-        Sheet("Fragmentation", "%", [(TITLES[name], Figure(paper[name][1], ours[name])) for name in ours]),
+        Sheet("Fragmentation", "%", [(TITLES[name], Figure(paper[name][1], ours[name])) for name in ours], notes=[_TOLD_OF_WEEK[0]]),
         Sheet("Kernel heap", "MB", heap),
-        Sheet("Fragmentation under other conditions", "%", others),
+        Sheet("Fragmentation under other conditions", "%", others, notes=_TOLD_OF_WEEK[1:]),
         Sheet("Fragmentation day by day", "%", daily),
     ]
     claims = [_week_claim(text, rule, wasted) for text, rule in _WEEK_RULES]
@@ -327,6 +412,13 @@ def judge_week(data: Data) -> Outcome:
     return Outcome(sheets, claims, stands_for=stands_for)
 
 
+_TOLD_OF_WEEK = (
+    "To imitate shortage, every heap is asked for memory once a second.",
+    "memory to spare: nobody is asked.",
+    f"{NOTHING_BACK}: SunOS 4.1.3 keeps its chunks (sunos4:keep=on).",
+    "bursts: on every third day many users' scripts, and a spike as high as his.",
+    "lifetimes that vary: of what a piece leaves, half goes at each piece that comes, drawn anew.",
+)
 _WEEK_RULES: Sequence[tuple[str, Callable[[Mapping[str, float]], bool]]] = (
     ("The order is slab, SunOS 4.1.3, SVr4, 4.4BSD", lambda of: of["bonwick"] < of["sunos4"] < of["svr4"] < of["bsd44"]),
     ("Slab generates about half the fragmentation of SunOS 4.1.3 (9 of 17%; here: 0.4 to 0.6)",

@@ -11,6 +11,7 @@ held against each other as ratios to those of kmem_cache_alloc.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..replay import cost
 from ..results import records
 from . import pairs
 from .charts import Line, lines
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
+from .model import VALGRIND, Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .work import Work
 
 # Section 5.1: name, allocator, words, microseconds.
@@ -33,7 +34,7 @@ PAPERS = (
 Row = tuple[str, str, tuple[str, ...], float | None]
 OTHERS: tuple[Row, ...] = tuple(
     (f"{name}, {call}", spec, words, None)
-    for name, spec in (("Linux's SLAB", "slab"), ("Linux's SLUB", "slub"), ("yard", "yard"))
+    for name, spec in (("slabyard's slab", "slab"), ("slabyard's slub", "slub"), ("yard", "yard"))
     for call, words in (("kmem_cache_alloc", ()), ("kmalloc", ("--kmem",)))
 )
 CACHE, BSD, KMEM, SVR4, SUNOS = (name for name, *_ in PAPERS)
@@ -120,48 +121,66 @@ def judge(data: Data) -> Outcome:
     ratio = f"ratio to {CACHE}"
     sheets = [
         Sheet(f"A pair beside {SOME} others that stay, instructions counted", ratio, _ratios(beside, papers),
-              notes=[f"{CACHE} takes {show(beside[CACHE])} instructions. Buffers of {BESIDE_BYTES} bytes."]),
+              notes=[f"{CACHE} takes {show(beside[CACHE])} instructions. Buffers of {BESIDE_BYTES} bytes.",
+                     f"The paper's ratios are of its {', '.join(f'{paper:.1f}' for *_, paper in PAPERS)} us."]),
         Sheet(f"Filling and draining {LIVE:,} buffers, instructions counted", ratio, _ratios(filled, papers),
               notes=[f"{CACHE} takes {show(filled[CACHE])} instructions, {show(locks)} of them for two pairs of locks."]),
         Sheet("A lone pair again and again, instructions counted", ratio, _ratios(lone, papers),
               notes=[f"{CACHE} takes {show(lone[CACHE])} instructions."]),
         Sheet(f"A pair beside {SOME} others that stay, time", ratio, [
-            (name, repeated(papers[name] / papers[CACHE] if name in papers else None, [one / ns[CACHE] for one in samples]))
+            (name, repeated(_of_paper(papers, name), [one / ns[CACHE] for one in samples]))
             for name, samples in times["ns"].items()
         ]),
         Sheet("Time over the lower bound of two pairs of locks", "times the bound", [
-            (name, Figure(papers[name] / BOUND if name in papers else None, each / (2 * lock_pair))) for name, each in ns.items()
+            (name, Figure(_of_paper(papers, name, BOUND), each / (2 * lock_pair))) for name, each in ns.items()
         ], notes=[f"{CACHE} takes {show(ns[CACHE])} ns, a pair of taking and releasing a lock {show(lock_pair)} ns."]),
     ]  # fmt: skip
     claims = [
-        _ordered(f"a pair beside {SOME} others that stay", beside, ""),
-        _ordered("filling and draining", filled, ""),
-        _ordered("a lone pair", lone, _why_lone(data, lone)),
+        _ordered(f"a pair beside {SOME} others that stay", beside, "instructions"),
+        _ordered("filling and draining", filled, "instructions"),
+        _ordered("a lone pair", lone, "instructions", _why_lone(data, lone)),
+        _ordered(f"a pair beside {SOME} others that stay, by time", ns, "ns", overlap=_overlapping(times["ns"])),
         _ways(beside, filled, lone),
         _bound(ns, lock_pair, locks / filled[CACHE]),
         _interface(beside),
-        _close(beside),
+        _close(ns, beside),
+        _predictable(data, beside, filled, lone),
         _sequential(data),
     ]
     pictures = [] if len(data["beside"][CACHE]) < len(BESIDE) else [_picture(data["beside"])]
     sizes = ", ".join(rows[CACHE]["lone"])
     stands_for = (
         f"Buffers of {sizes} bytes, as the paper tells neither of what size his were nor how many; figures are means over sizes. "
-        "Instructions are those of our allocators on this processor, and a lock that nobody else wants takes few of them, but more time."
+        "Instructions are those of our allocators on this processor. An uncontended lock takes few instructions but much time."
     )
     return Outcome(sheets, claims, pictures, stands_for)
 
 
 def _ratios(costs: dict[str, float], papers: dict[str, float]) -> list[tuple[str, Figure]]:
-    return [(name, Figure(papers[name] / papers[CACHE] if name in papers else None, each / costs[CACHE])) for name, each in costs.items()]
+    return [(name, Figure(_of_paper(papers, name), each / costs[CACHE])) for name, each in costs.items()]
 
 
-def _ordered(how: str, costs: dict[str, float], why: str) -> Claim:
+def _of_paper(papers: dict[str, float], name: str, to: float = PAPERS[0][3]) -> str | None:
+    """The paper's ratio, made of its figures."""
+    return f"{papers[name] / to:.2f}" if name in papers else None
+
+
+def _overlapping(samples: dict[str, list[float]]) -> list[str]:
+    """Neighbours of the paper's order whose repetitions' windows overlap."""
+    names = [name for name, *_ in PAPERS]
+    return [f"{one} and {other}" for one, other in itertools.pairwise(names) if max(samples[one]) >= min(samples[other]) and
+            max(samples[other]) >= min(samples[one])]  # fmt: skip
+
+
+def _ordered(how: str, costs: dict[str, float], unit: str, why: str = "", overlap: Sequence[str] = ()) -> Claim:
+    """`overlap`: whom repetitions do not tell apart; of these the order cannot be told, so it must be that of the others."""
     wanted = [name for name, *_ in PAPERS]
     ours = sorted(wanted, key=lambda name: costs[name])
     told = ", ".join(f"{name} {show(costs[name])}" for name in ours)
     text = f"From cheap to dear: {', '.join(wanted)} ({how})"
-    return Claim(text, ours == wanted, f"instructions: {told}{f'. {why}' if why else ''}")
+    if overlap:
+        why = f"windows overlap of {', '.join(overlap)}"
+    return Claim(text, None if overlap else ours == wanted, f"{unit}: {told}{f'. {why}' if why else ''}")
 
 
 def _why_lone(data: Data, lone: dict[str, float]) -> str:
@@ -186,10 +205,11 @@ def _ways(beside: dict[str, float], filled: dict[str, float], lone: dict[str, fl
     close = [way for way, ratios in ours.items() if all(2 / 3 <= ratios[name] / papers[name] <= 3 / 2 for name in papers)]
     told = [f"{way}: SVr4 {show(ratios[SVR4])}, SunOS 4.1.3 {show(ratios[SUNOS])}" for way, ratios in ours.items()]
     text = (
-        f"SVr4 takes {show(papers[SVR4])} times as long as {CACHE}, SunOS 4.1.3 {show(papers[SUNOS])} times (one way of measuring gives "
-        "all of the table's ratios, from two thirds of them to half as much again)"
+        f"SVr4 takes {show(papers[SVR4])} times as long as {CACHE}, SunOS 4.1.3 {show(papers[SUNOS])} times (in one of three ways of "
+        "measuring, all ratios are within two thirds to one and a half times his)"
     )
-    return Claim(text, bool(close), f"{', '.join(close) or 'none'} does. {'; '.join(told)}")
+    found = f"it is: {', '.join(close)}" if close else "in none of them"
+    return Claim(text, bool(close), f"{found}. {'; '.join(told)}")
 
 
 def _bound(ns: dict[str, float], lock_pair: float, locks: float) -> Claim:
@@ -197,7 +217,7 @@ def _bound(ns: dict[str, float], lock_pair: float, locks: float) -> Claim:
     most = (4.7 + ROUNDED) / (BOUND - 2 * ROUNDED)
     text = (
         "slab and 4.4BSD are very close to the lower bound of two pairs of locks "
-        f"(at most {show(most)} times its time, the most that the paper's figures are before they were rounded)"
+        f"(limit {show(most)} times its time: his largest ratio, allowing for rounding)"
     )
     told = ", ".join(f"{name} {show(times)} times" for name, times in over.items())
     why = (
@@ -212,28 +232,45 @@ def _interface(costs: dict[str, float]) -> Claim:
     return Claim(text, costs[CACHE] < costs[KMEM], f"{show(costs[KMEM] - costs[CACHE])} instructions of {show(costs[KMEM])}")
 
 
-def _close(costs: dict[str, float]) -> Claim:
-    three = [costs[name] for name in (CACHE, BSD, KMEM)]
+def _close(ns: dict[str, float], counts: dict[str, float]) -> Claim:
+    """By time, as the paper has it."""
+    by_time, counted = (max(three) / min(three) for three in ([costs[name] for name in (CACHE, BSD, KMEM)] for costs in (ns, counts)))
     most = (4.7 + ROUNDED) / (3.8 - ROUNDED)
     text = (
-        "The differences between slab and 4.4BSD are small "
-        f"(dearest to cheapest at most {show(most)}, the most that the paper's figures are before they were rounded)"
+        "The differences in speed between slab and 4.4BSD are small "
+        f"(dearest to cheapest by time; limit {show(most)}: his largest ratio, allowing for rounding)"
     )
-    ours = max(three) / min(three)
-    return Claim(text, ours <= most, f"{show(ours)}; as printed in the paper {show(4.7 / 3.8)}")
+    return Claim(text, by_time <= most, f"{show(by_time)}; as printed in the paper {show(4.7 / 3.8)}; by instructions {show(counted)}")
+
+
+STEADY, USES = 1.25, 2.0  # the dearest to the cheapest, at most: of sizes and orders, and of ways to use an allocator
+
+
+def _predictable(data: Data, *ways: dict[str, float]) -> Claim:
+    spread = _spread(data["rows"][SVR4])
+    costs = [costs[SVR4] for costs in ways]
+    text = (
+        f"SVr4's speed is predictable (dearest to cheapest at most {STEADY:g} over sizes and orders of filling and draining, and at most "
+        f"{USES:g} over the three ways of measuring)"
+    )
+    told = (
+        f"{show(spread)} over sizes and orders; {show(max(costs) / min(costs))} over ways of measuring: {show(costs[0])} instructions "
+        f"beside {SOME}, {show(costs[1])} filling and draining, {show(costs[2])} alone"
+    )
+    return Claim(text, spread <= STEADY and max(costs) / min(costs) <= USES, told)
 
 
 def _sequential(data: Data) -> Claim:
     names = [name for name, *_ in PAPERS]
-    all_of_them, filled = ({name: _spread(data["rows"][name], lone) for name in names} for lone in (True, False))
-    text = "SunOS 4.1.3 is comparatively slow and quite variable (the widest range of costs over all sizes, orders and the lone pair)"
-    told = [", ".join(f"{name} {show(one)} times" for name, one in spreads.items()) for spreads in (all_of_them, filled)]
-    return Claim(text, max(names, key=lambda name: all_of_them[name]) == SUNOS, f"{told[0]}; without the lone pair {told[1]}")
+    spreads = {name: _spread(data["rows"][name]) for name in names}
+    text = "SunOS 4.1.3 is comparatively slow and quite variable (the widest range of costs over sizes and orders, filling and draining)"
+    told = "dearest to cheapest: " + ", ".join(f"{name} {show(one)}" for name, one in spreads.items())
+    return Claim(text, max(names, key=lambda name: spreads[name]) == SUNOS, told)
 
 
-def _spread(row: dict[str, Any], lone: bool) -> float:
-    """The dearest pair to the cheapest."""
-    each = [one["memory"] for by_size in (*([row["lone"]] if lone else []), *row["filled"].values()) for one in by_size.values()]
+def _spread(row: dict[str, Any]) -> float:
+    """The dearest pair to the cheapest, filling and draining, over sizes and orders."""
+    each = [one["memory"] for by_size in row["filled"].values() for one in by_size.values()]
     return float(max(each) / min(each))
 
 
@@ -243,4 +280,6 @@ def _picture(beside: dict[str, dict[str, float]]) -> Picture:
     return Picture("A pair beside others that stay in use", drawn)
 
 
-SPEED = Item("bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check)
+SPEED = Item(
+    "bonwick", "speed", "Memory allocation and free costs", "section 5.1, first table", measure, judge, cost.check, tools=(VALGRIND,)
+)

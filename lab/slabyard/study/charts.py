@@ -75,7 +75,7 @@ def bars(
 ) -> str:  # fmt: skip
     """Grouped bars: `series` has a figure for each group. `labels`: a text above a bar, by the places of its group and series."""
     names = [name for name, _ in series]
-    paper = any(one.paper is not None for _, figures in series for one in figures)
+    paper = any(one.of_paper is not None for _, figures in series for one in figures)
     top = TOP + _legend_height([*names, *(["paper"] if paper else [])])
     bottom = top + HEIGHT
     wide = (WIDTH - LEFT - RIGHT) / max(1, len(groups))
@@ -111,7 +111,7 @@ def whole(shapes: Sequence[Markup], height: float, said: str) -> str:
 
 
 def _of(figure: Figure) -> list[float]:
-    return [value for value in (figure.paper, figure.ours, figure.least, figure.greatest) if value is not None]
+    return [value for value in (figure.of_paper, figure.ours, figure.least, figure.greatest) if value is not None]
 
 
 def _look(place: int, width: float = 1.8) -> dict[str, Value]:
@@ -143,10 +143,11 @@ def _bar(figure: Figure, place: int, left: float, width: float, up: Scale, told:
     if figure.least is not None and figure.greatest is not None and figure.least < figure.greatest:
         yield from _window(middle, up(figure.least), up(figure.greatest), {"stroke": "#222", "stroke-width": 1})
         highest = min(highest, up(figure.greatest))
-    if figure.paper is not None:
-        ends: dict[str, Value] = {"x1": left, "x2": left + width, "y1": up(figure.paper), "y2": up(figure.paper)}
-        yield element("line", {**ends, "stroke": "#000", "stroke-width": 3}, title(f"paper: {_number(figure.paper)}"))
-        highest = min(highest, up(figure.paper))
+    if figure.of_paper is not None:
+        height = up(figure.of_paper)
+        ends: dict[str, Value] = {"x1": left, "x2": left + width, "y1": height, "y2": height}
+        yield element("line", {**ends, "stroke": "#000", "stroke-width": 3}, title(f"paper: {figure.printed}"))
+        highest = min(highest, height)
     if label:
         yield _text(middle, highest - 5, label, "middle")
 

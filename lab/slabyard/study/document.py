@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..base.table import Cell, Table, document, show
 from .model import Done, Outcome
 from .papers import TITLES, stands_for
-from .tables import sheet_table
+from .tables import counts, made, sheet_table
 
 WIDTH = 116
 MOST_IN_ONE = 400  # letters of a reason
@@ -32,11 +32,10 @@ def _item(one: Done) -> Iterable[str]:
     outcome = one.outcome
     yield f'<a id="{one.item.ident}"></a>'
     yield f"### {one.item.heading}"
-    machine = one.record["machine"]
     where = f"`slabyard study {one.item.paper} {one.item.name}`"
-    yield wrapped(f"**{_sentence(outcome.verdict)}.** {where}, on {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}.")
-    yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
+    yield wrapped(f"**{_sentence(outcome.verdict)}.** Claims that hold: {counts(one)}. {where}, on {made(one.record)}.")
     yield _claims(outcome)
+    yield from (_table(sheet_table(sheet.title, sheet)) for sheet in outcome.sheets)
     if outcome.listing:
         yield "\n".join(f"    {line}" for line in outcome.listing)
     yield from (wrapped(note) for note in outcome.notes)
@@ -54,7 +53,7 @@ def _claims(outcome: Outcome) -> str:
     """A list, each claim with its reason below; a long reason as a list of its own."""
     lines = []
     for claim in outcome.claims:
-        lines.append(wrapped(f"{'Holds' if claim.holds else 'Does not hold'}: {claim.text.rstrip('.')}.", "- ", "  "))
+        lines.append(wrapped(f"{_sentence(claim.verdict)}: {claim.text.rstrip('.')}.", "- ", "  "))
         reasons = claim.because.rstrip(".").split("; ") if len(claim.because) > MOST_IN_ONE else [claim.because.rstrip(".")]
         lines += [wrapped(f"{reason}.", "  - ", "    ") for reason in reasons if reason]
     return "\n".join(lines)

@@ -34,6 +34,7 @@ from .model import Data
 from .work import REPETITIONS, Work
 
 ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard"}
+KERNELS = tuple(("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard"))
 SHORT = 16  # objects
 SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
 MODES = ("memory", "fileio")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base import programs
 from ..base.errors import UserError
 from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
+from ..kernels import build, kinds, source, tools
+from ..kernels import cost as kernel_cost
+from ..replay import cost
 from ..results.records import machine, versions
-from .model import RECORDS, Done, Item, LeftOut
+from .model import ARM64, BUILDS, QEMU, RECORDS, VALGRIND, Done, Item, LeftOut
 from .papers import PAPERS, TITLES, items
 from .work import SCHEMA, Work, read_record
 
@@ -47,6 +52,7 @@ def run(
             if item.ident not in kept:
                 item.check()
             ready.append(item)
+    _build_kernels([item for item in ready if item.ident not in kept], progress)
     done: list[Done] = []
     for item in ready:
         progress.stage(f"{item.paper}: {item.title}")
@@ -57,6 +63,22 @@ def run(
     return done
 
 
+def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
+    """Builds what the items boot, one kernel after the other, as each begins from what is compiled; but those of two architectures
+    side by side, as one processor alone links. A build that fails is told by the item that needs it, which tries again."""
+    order = list(kinds.KINDS)
+    needed = sorted({kernel for item in wanted for kernel in item.kernels}, key=lambda one: (one[2], order.index(one[1])))
+
+    def of(arch: str) -> None:
+        with contextlib.suppress(UserError):
+            for _, kind, outlined in (kernel for kernel in needed if kernel[0] == arch):
+                build.from_installed(arch, kinds.KINDS[kind], progress, outlined)
+
+    architectures = sorted({kernel[0] for kernel in needed})
+    with programs.side_by_side(len(architectures)) as pool:
+        list(pool.map(of, architectures))
+
+
 @contextlib.contextmanager
 def _without(item: Item, left_out: Callable[[LeftOut], None] | None) -> Iterator[None]:
     """What is to be done for an item, without which the study goes on where it fails."""
@@ -64,14 +86,15 @@ def _without(item: Item, left_out: Callable[[LeftOut], None] | None) -> Iterator
         yield
     except UserError as error:
         if left_out is None:
-            raise
+            raise UserError(f"{item.paper} {item.name}: {error.message}", error.status) from None
         left_out(LeftOut(item, error))
 
 
 def _measured(item: Item, quick: bool, folder: Path | None, progress: Progress, traces: Path | None) -> dict[str, Any]:
     """Runs an item; its record, kept in the folder."""
     work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"), traces)
-    record = _record(item, quick, item.measure(work))
+    data = item.measure(work)
+    record = _record(item, quick, data, work.seconds)
     if folder is not None:
         write_text(folder / item.record, to_json(record))
         work.finish()
@@ -86,7 +109,35 @@ def recorded(wanted: Sequence[Item]) -> list[Done]:
     return done
 
 
-def _record(item: Item, quick: bool, data: dict[str, Any]) -> dict[str, Any]:
+def _record(item: Item, quick: bool, data: dict[str, Any], seconds: float) -> dict[str, Any]:
     about = {"schema": SCHEMA, "paper": item.paper, "item": item.kept_as or item.name, "quick": quick}
+    made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seconds": round(seconds), "machine": machine()}
     # As a reader of the record finds the data: keys are texts.
-    return {**about, "machine": machine(), "versions": versions(), "data": json.loads(json.dumps(data))}
+    return {**about, **made, "versions": {**versions(), **_more_versions(item)}, "data": json.loads(json.dumps(data))}
+
+
+def _more_versions(item: Item) -> dict[str, str]:
+    """slabyard's commit where it runs out of its repository, and the versions of the tools that the item needs."""
+    found = {"commit": _commit()}
+    if VALGRIND in item.needs:
+        found["valgrind"] = cost.tool()
+    if BUILDS in item.needs:
+        arch = "arm64" if ARM64 in item.needs else "x86_64" if QEMU in item.needs else "um"
+        found |= {"compiler": tools.compiler_version(arch), "linux": source.find(None).linux}
+        found |= {"qemu": kernel_cost.qemu_version(arch)} if QEMU in item.needs else {}
+    return {name: version for name, version in found.items() if version}
+
+
+def _commit() -> str:
+    """The commit, with a `+` where files differ from it; empty where slabyard was installed, whatever repository lies around it."""
+    repository = Path(__file__).resolve().parents[3]
+    if not (repository / ".git").exists():
+        return ""
+    commit = tools.first_line(["git", "-C", str(repository), "describe", "--always", "--dirty=+", "--exclude=*"])
+    return "" if commit == "unknown" else commit
+
+
+def seconds(item: Item) -> int | None:
+    """How long its full run took, as its record says; None: it does not."""
+    record = read_record(RECORDS / item.record, False)
+    return None if record is None else record.get("seconds")

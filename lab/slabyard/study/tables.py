@@ -10,8 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from ..base import html
-from ..base.table import Cell, Figure, Table, show
-from .model import Done, LeftOut, Sheet
+from ..base.table import Cell, Figure, Table, counted, show
+from .model import HOLDS, UNTOLD, Done, LeftOut, Sheet
 from .model import Figure as Measured
 from .papers import PAPERS, TITLES, stands_for
 
@@ -20,24 +20,31 @@ MOST_COLUMNS = 8  # of figures, across
 
 def summary(done: Sequence[Done], left_out: Sequence[LeftOut]) -> Table:
     """A row for each item."""
-    rows: list[list[Cell]] = [[one.item.paper, one.item.name, one.item.title, one.outcome.verdict] for one in done]
-    rows += [[one.item.paper, one.item.name, one.item.title, "left out"] for one in left_out]
-    return Table("", ["paper", "item", "what", "verdict"], rows, keys=2)
+    rows: list[list[Cell]] = [[one.item.paper, one.item.name, one.item.title, one.outcome.verdict, counts(one)] for one in done]
+    rows += [[one.item.paper, one.item.name, one.item.title, "left out", None] for one in left_out]
+    return Table("", ["paper", "item", "what", "verdict", "claims"], rows, keys=2)
+
+
+def counts(one: Done) -> str:
+    """How many of its claims hold, `3 of 5`, and of how many that cannot be told."""
+    verdicts = [claim.verdict for claim in one.outcome.claims]
+    untold = verdicts.count(UNTOLD)
+    return f"{verdicts.count(HOLDS)} of {len(verdicts)}{f', {untold} cannot be told' if untold else ''}"
 
 
 def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table]:
-    """All of it: of each item its sheets, then its claims; last the summary, if there are several items."""
+    """All of it: of each item its claims, then its sheets; last the summary, if there are several items."""
     found: list[Table] = []
     for one in done:
         outcome = one.outcome
         head = f"{one.item.paper} {one.item.name}: {one.item.title} ({one.item.place}): {outcome.verdict}"
-        found += [sheet_table(f"{head}. {sheet.title}", sheet) for sheet in outcome.sheets]
-        claims: list[list[Cell]] = [[claim.text, claim.holds, claim.because or None] for claim in outcome.claims]
+        claims: list[list[Cell]] = [[claim.text, claim.verdict, claim.because or None] for claim in outcome.claims]
         notes = [stands_for(one.item.paper, outcome.stands_for)] if outcome.stands_for else []
         if one.record["quick"]:
             notes.append("A quick run: less work and fewer repetitions than the full one.")
-        title = f"{one.item.paper} {one.item.name}: what {'the paper says' if one.item.paper in PAPERS else 'is expected'}"
-        found.append(Table(title, ["claim", "holds", "why"], claims, [*outcome.notes, *notes]))
+        said = "what the paper says" if one.item.paper in PAPERS else "what is expected"
+        found.append(Table(head, [said, "verdict", "why"], claims, [*outcome.notes, *notes]))
+        found += [sheet_table(sheet.title, sheet) for sheet in outcome.sheets]
     return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
 
 
@@ -47,12 +54,17 @@ def sheet_table(title: str, sheet: Sheet) -> Table:
     if sheet.table is not None:
         return dataclasses.replace(sheet.table, title=title)
     paper, ours = _with_unit("paper", sheet.paper_unit or sheet.unit), _with_unit("ours", sheet.unit)
-    rows: list[list[Cell]] = [[name, one.paper, _ours(one), one.ratio] for name, one in sheet.rows]
     if all(one.paper is None for _, one in sheet.rows):
         if across := _across(sheet):
             return Table(_with_unit(title, sheet.unit), across[0], across[1:], list(sheet.notes))
-        return Table(title, ["", ours], [[name, _ours(one)] for name, one in sheet.rows], list(sheet.notes))
-    return Table(title, ["", paper, ours, "ours / paper"], rows, list(sheet.notes))
+        return Table(title, ["", ours], [[name, shown(one)] for name, one in sheet.rows], list(sheet.notes))
+    last = ["ours / paper"] if sheet.ratios else []
+    rows = [[name, _paper(one), shown(one), *([one.ratio] if sheet.ratios else [])] for name, one in sheet.rows]
+    return Table(title, ["", paper, ours, *last], rows, list(sheet.notes))
+
+
+def _paper(one: Measured) -> Cell:
+    return None if one.printed is None else Figure(one.of_paper, one.printed)
 
 
 def _with_unit(name: str, unit: str) -> str:
@@ -67,11 +79,11 @@ def _across(sheet: Sheet) -> list[list[Any]]:
         figures = dict(zip(names, (one for _, one in sheet.rows), strict=True))
         whole = len(figures) == len(sheet.rows) == len(down) * len(along)
         if whole and all((*down, *along)) and len(down) > 1 and 1 < len(along) <= MOST_COLUMNS:
-            return [["", *along], *([name, *(_ours(figures[name, column]) for column in along)] for name in down)]
+            return [["", *along], *([name, *(shown(figures[name, column]) for column in along)] for name in down)]
     return []
 
 
-def _ours(one: Measured) -> Cell:
+def shown(one: Measured) -> Cell:
     """With best and worst, where there are several repetitions that differ."""
     if one.ours is None or one.least is None or one.greatest is None or show(one.least) == show(one.greatest):
         return one.ours
@@ -82,7 +94,7 @@ def flat(done: Sequence[Done]) -> Table:
     """For CSV: a row for each figure."""
     rows: list[list[Cell]] = [
         [one.item.paper, one.item.name, sheet.title, name, sheet.unit,
-         figure.paper, figure.ours, figure.least, figure.greatest, figure.ratio]
+         figure.of_paper, figure.ours, figure.least, figure.greatest, figure.ratio if sheet.ratios else None]
         for one in done for sheet in one.outcome.sheets for name, figure in sheet.rows
     ]  # fmt: skip
     return Table("", ["paper", "item", "sheet", "row", "unit", "of_paper", "ours", "least", "greatest", "ratio"], rows)
@@ -97,11 +109,15 @@ def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
             "title": one.item.title,
             "place": one.item.place,
             "verdict": one.outcome.verdict,
-            "claims": [{"text": claim.text, "holds": claim.holds, "because": claim.because} for claim in one.outcome.claims],
+            "claims": [
+                {"text": claim.text, "holds": claim.holds, "verdict": claim.verdict, "because": claim.because}
+                for claim in one.outcome.claims
+            ],
             "sheets": [
                 {
                     "title": sheet.title, "unit": sheet.unit, "paper_unit": sheet.paper_unit or sheet.unit,
-                    "rows": [{"row": name, "paper": figure.paper, "ours": figure.ours, "least": figure.least, "greatest": figure.greatest}
+                    "rows": [{"row": name, "paper": figure.of_paper, "printed": figure.printed, "ours": figure.ours,
+                              "least": figure.least, "greatest": figure.greatest}
                              for name, figure in sheet.rows],
                 }
                 for sheet in one.outcome.sheets
@@ -109,6 +125,15 @@ def plain(done: Sequence[Done]) -> list[dict[str, Any]]:
         }
         for one in done
     ]  # fmt: skip
+
+
+def made(record: dict[str, Any]) -> str:
+    """Where, when and with what a record was made, as far as it says."""
+    machine, versions = record["machine"], record["versions"]
+    named = {"commit": "of commit {}", "compiler": "{}", "qemu": "QEMU {}", "valgrind": "{}", "linux": "kernels of Linux {}"}
+    parts = [machine["cpu"], counted(machine["cpus"], "CPU"), f"Linux {machine['kernel']}", record.get("date", "")]
+    parts += [f"slabyard {versions['slabyard']}", *(text.format(versions[name]) for name, text in named.items() if name in versions)]
+    return ", ".join(filter(None, parts))
 
 
 def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
@@ -121,6 +146,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
             "place": one.item.place,
             "paper": one.item.paper,
             "verdict": (outcome := one.outcome).verdict,
+            "counts": counts(one),
             "sheets": [sheet_table(sheet.title, sheet) for sheet in outcome.sheets],
             "claims": outcome.claims,
             "pictures": [
@@ -131,7 +157,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
             "listing": outcome.listing,
             "stands_for": outcome.stands_for and stands_for(one.item.paper, outcome.stands_for),
             "quick": one.record["quick"],
-            "machine": one.record["machine"],
+            "made": made(one.record),
         }
         for one in done
     ]

@@ -8,6 +8,7 @@ recording itself, and each variant is a trace like any other, which any allocato
     general     every object by kmalloc: no caches of one kind each
     thinned     a load that comes and goes, with fewer objects
     stitched    pieces of a recording one after the other, as long as one likes
+    beside      part of the memory is somebody else's, from the start to the end
 
 Rows of pages are left out unless a variant asks for them: a replayed allocator takes pages of its own.
 """
@@ -22,11 +23,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..trace.file import (
     CACHE_ALLOC,
     CACHE_FREE,
+    ENVIRONMENT,
     KFREE,
     KINDS,
     KMALLOC,
@@ -34,6 +37,9 @@ from ..trace.file import (
     NO_CACHE,
     OLDER,
     ORIGINS,
+    OWNERS,
+    PAGE_ALLOC,
+    PAGE_SIZE,
     SCHEMA,
     SNAPSHOT,
     Metadata,
@@ -46,6 +52,8 @@ from ..trace.file import (
 )
 
 POINTER_FREE = 2048  # bytes: larger objects are buffers, whose size does not depend on pointers
+MOVABLE = 1  # migratetype of user memory
+MOST_ORDER = 10  # of a block: memory that others have is less than one of these
 
 
 @dataclass
@@ -60,6 +68,7 @@ class Recording:
     metadata: Metadata
     gfp: np.ndarray
     texts: list[str] = field(default_factory=list)  # of gfp
+    others: int = 0  # pages of memory that somebody else has, from the start to the end
 
     @property
     def allocates(self) -> np.ndarray:
@@ -83,21 +92,37 @@ class Recording:
     def write(self, path: Path) -> Path:
         """As a trace."""
         rows = len(self.time)
-        metadata = copy.copy(self.metadata)
-        metadata.rows, metadata.zones = rows, []
-        metadata.span_seconds = float(self.time[-1]) / 1e9 if rows else 0.0
-        metadata.snapshots = [Snapshot(one.name, one.time) for one in self.metadata.snapshots]
         made = {
             "time": self.time, "kind": text_column(self.kind, np.array(KINDS, object)), "object": self.object, "size": self.size,
             "allocated": self.size, "cache": self.cache, "gfp_flags": text_column(self.gfp, np.array(self.texts, object)),
             "migratetype": np.full(rows, -1), "node": np.full(rows, -1),
             "origin": text_column(np.zeros(rows, np.int32), np.array(["recorded"], object)),
         }  # fmt: skip
-        table = made_rows(made, rows).replace_schema_metadata({METADATA_KEY: metadata.to_json().encode()})
+        whole = pa.concat_tables([self._of_others(), made_rows(made, rows)])
+        metadata = copy.copy(self.metadata)
+        metadata.rows, metadata.zones = whole.num_rows, []
+        metadata.span_seconds = float(self.time[-1]) / 1e9 if rows else 0.0
+        metadata.snapshots = [Snapshot(one.name, one.time) for one in self.metadata.snapshots]
+        table = whole.replace_schema_metadata({METADATA_KEY: metadata.to_json().encode()})
         packed = {"time": "DELTA_BINARY_PACKED", "object": "DELTA_BINARY_PACKED"}
         same = [name for name in SCHEMA.names if name not in packed]
         pq.write_table(table, path, compression="zstd", compression_level=9, use_dictionary=same, column_encoding=packed)
         return path
+
+    def _of_others(self) -> pa.Table:
+        """Rows of the pages that others have: blocks, the largest first."""
+        orders = [order for order in reversed(range(MOST_ORDER)) if self.others >> order & 1]
+        rows = len(orders)
+        first = int(self.object.max(initial=-1)) + 1
+        made = {
+            "time": np.zeros(rows, np.int64), "kind": text_column(np.full(rows, PAGE_ALLOC, np.int32), np.array(KINDS, object)),
+            "object": first + np.arange(rows), "size": PAGE_SIZE << np.array(orders, np.int64), "cache": np.full(rows, NO_CACHE),
+            "order": np.array(orders, np.int64), "migratetype": np.full(rows, MOVABLE), "node": np.full(rows, -1),
+            "owner": text_column(np.full(rows, ENVIRONMENT, np.int32), np.array(OWNERS, object)),
+            "gfp_flags": text_column(np.zeros(rows, np.int32), np.array(["GFP_HIGHUSER_MOVABLE"], object)),
+            "origin": text_column(np.zeros(rows, np.int32), np.array(["recorded"], object)),
+        }  # fmt: skip
+        return made_rows(made, rows)
 
 
 def read(path: Path) -> Recording:
@@ -160,6 +185,11 @@ def resized(recording: Recording, factor: float) -> Recording:
         if cache.object_size <= POINTER_FREE:
             cache.object_size = max(4, 4 * math.ceil(cache.object_size * factor / 4))
     return made
+
+
+def beside(recording: Recording, pages: int) -> Recording:
+    """With so many pages of the memory somebody else's."""
+    return dataclasses.replace(recording, others=pages)
 
 
 def general(recording: Recording) -> Recording:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import as_completed
 from pathlib import Path
@@ -25,6 +26,7 @@ REPETITIONS = 5  # as in the papers
 QUICK_REPETITIONS = 3
 
 SCHEMA = 1  # of a record
+_SECONDS = "seconds so far"  # among the parts of an item
 
 Part = TypeVar("Part")
 
@@ -39,11 +41,18 @@ class Work:
         self.quick, self.progress, self.kept, self.traces = quick, progress, kept, traces
         self.folder = None if kept is None else kept.parent
         self.parts: dict[str, Any] = {}
+        self._began, self._before = time.monotonic(), 0.0
         if kept is not None and kept.exists():
             try:
                 self.parts = json.loads(kept.read_text("utf-8"))
-            except (OSError, ValueError) as error:
+                self._before = self.parts.pop(_SECONDS, 0.0)
+            except (OSError, ValueError, AttributeError) as error:
                 raise UserError(f"{kept}: cannot be read ({error}); remove it, and that item begins anew") from None
+
+    @property
+    def seconds(self) -> float:
+        """So far, with those of the runs before this one whose parts were kept."""
+        return self._before + time.monotonic() - self._began
 
     @property
     def repetitions(self) -> int:
@@ -55,7 +64,7 @@ class Work:
             self.progress.step(name, 0)
             self.parts[name] = part()
             if self.kept is not None:
-                write_text(self.kept, to_json(self.parts))
+                write_text(self.kept, to_json({**self.parts, _SECONDS: self.seconds}))
         done: Part = self.parts[name]
         return done
 

@@ -5,6 +5,8 @@
     fit=next,best  cpu_partial=auto,8       words as `slabyard list` has them
 
 Of tunables that nobody names, a few values each: all words; page orders 0 to 3; of numbers the default, the least, and powers of four.
+Held as they are, unless --vary names them or nothing else is left: those without effect beside what is set, and those that make another
+allocator of it, as another version or another build of a kernel does.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from ..base.errors import UserError
 MOST_VALUES = 10000  # of one tunable
 LADDER = (1, 4, 16, 64)
 ORDERS = range(4)
-NOT_VARIED = ("log_every", "harden")  # without effect on any figure; and chosen for other reasons than figures
+LOGS = "log_every"  # without effect on any figure
+HELD = ("harden", "linux", "tiny", "usercopy", "classes", "fit")  # chosen for other reasons than figures, or another allocator
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Space:
 
     allocator: str  # with what is set the same in all settings
     axes: tuple[Axis, ...]
+    held: tuple[str, ...] = ()  # tunables that are not varied, and could be
+    idle: tuple[str, ...] = ()  # that are not varied, for they change nothing here
 
     @property
     def size(self) -> int:
@@ -61,8 +66,9 @@ class Space:
         return f"{self.allocator}{',' if ':' in self.allocator else ':'}{','.join(items)}"
 
 
-def parse(allocator: str, vary: Sequence[str], policies: Sequence[dict[str, Any]]) -> Space:
-    """UserError for an allocator or tunable that there is not, and for values that it cannot have."""
+def parse(allocator: str, vary: Sequence[str], policies: Sequence[dict[str, Any]], idle: Sequence[str] = ()) -> Space:
+    """`idle`: tunables without effect beside what `allocator` sets. UserError for an allocator or tunable that there is not, and for values
+    that it cannot have."""
     name, _, fixed = allocator.partition(":")
     policy = next((one for one in policies if one["name"] == name), None)
     if policy is None:
@@ -83,12 +89,13 @@ def parse(allocator: str, vary: Sequence[str], policies: Sequence[dict[str, Any]
         if key in set_:
             raise UserError(f"--vary names {key}, which --allocator sets; leave it out of one of them")
     if texts:
-        axes = [Axis(key, _values(tunables[key], values)) for key, values in texts.items()]
-    else:
-        axes = [Axis(key, _usual(one)) for key, one in tunables.items() if key not in (*set_, *NOT_VARIED)]
-    if not axes:
-        raise UserError(f"{allocator} sets every tunable there is, so nothing is left to vary")
-    return Space(allocator, tuple(axes))
+        return Space(allocator, tuple(Axis(key, _values(tunables[key], values)) for key, values in texts.items()))
+    free = [key for key in tunables if key not in (*set_, *idle, LOGS)]
+    if not free:
+        raise UserError(f"{allocator} sets every tunable that changes anything, so nothing is left to vary")
+    usual = [key for key in free if key not in HELD] or free
+    held, unused = [key for key in free if key not in usual], [key for key in tunables if key in idle and key not in set_]
+    return Space(allocator, tuple(Axis(key, _usual(tunables[key])) for key in usual), tuple(held), tuple(unused))
 
 
 def _parsed(text: str) -> dict[str, list[str]]:

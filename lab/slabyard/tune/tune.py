@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..base.errors import UserError
 from ..base.terminal import Progress
-from ..replay.allocators import policies
+from ..replay.allocators import policies, without_effect
 from ..replay.workload import Options, Workload
 from ..results import records
 from . import search, space
@@ -17,9 +17,12 @@ from .space import Space
 from .trials import Trials
 
 
-def check(allocator: str, vary: Sequence[str], trials: int) -> Space:
-    """The settings to try. UserError for what cannot be, and for a search without what it needs, before any work."""
-    found = space.parse(allocator, vary, policies())
+def check(allocator: str, vary: Sequence[str], trials: int, kernel: int = 0) -> Space:
+    """The settings to try on a workload of this kernel (scratch.kernel_version). UserError for what cannot be, and for a search without
+    what it needs, before any work."""
+    known = policies()
+    space.parse(allocator, vary, known)
+    found = space.parse(allocator, vary, known, without_effect(allocator, kernel))
     if found.size > trials:
         try:
             import optuna  # noqa: F401
@@ -30,12 +33,21 @@ def check(allocator: str, vary: Sequence[str], trials: int) -> Space:
     return found
 
 
+def _not_varied(settings: Space) -> list[str]:
+    notes = []
+    if settings.held:
+        notes.append(f"Not varied, unless --vary names them: {', '.join(settings.held)}.")
+    if settings.idle:
+        notes.append(f"Without effect under {settings.allocator} on this trace: {', '.join(settings.idle)}.")
+    return notes
+
+
 def tune(path: Path, options: Options, settings: Space, trials: int, jobs: int | None, runs: int, counted: bool = False) -> Outcome:
     """`counted`: the instructions of the settings that are left are counted; replay.cost.check must have been called."""
     with Workload(path, options) as workload, Progress(min(settings.size, trials)) as progress:
         progress.stage(f"{workload.name}: {'all' if settings.size <= trials else 'search of'} {settings.size:,} settings")
         whole = settings.size <= trials
-        notes = []
+        notes = _not_varied(settings)
         with Trials(workload, settings, jobs or os.cpu_count() or 1, lambda spec: progress.step(f"{workload.name}: {spec}")) as tried:
             default = tried.plain()
             if default.refused is not None:

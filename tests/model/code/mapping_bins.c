@@ -75,9 +75,9 @@ static void keep_range(unsigned first, unsigned pages)
 
 static bool take_range(unsigned pages)
 {
-	struct mapping_joints joints;
+	struct mapping_parts parts;
 	size_t bytes = pages * PAGE;
-	char *start = sy__mapping_cache_take(&bytes, &joints);
+	char *start = sy__mapping_cache_take(&bytes, &parts);
 
 	if (!start)
 		return false;

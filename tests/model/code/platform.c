@@ -10,9 +10,9 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"
 
-#include "core/types.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

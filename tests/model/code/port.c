@@ -169,8 +169,8 @@ int main(int argc, char **argv)
 	};
 	static const struct mutant mutants[] = {
 		/* A quick push is tried again with the old link, or made by a store; and a full slab is given up by a store. */
-		{ "quick_stale", "slub, two CPUs", "", "push_foreign", "sy__link_set", STORES, 0, STALE, 0 },
-		{ "quick_by_store", "slub, two CPUs", "", "push_foreign", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "quick_stale", "slub, two CPUs", "", "push_remote", "sy__link_set", STORES, 0, STALE, 0 },
+		{ "quick_by_store", "slub, two CPUs", "", "push_remote", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "rest_by_store", "slub, two CPUs", "", "take_rest", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ .name = NULL },
 	};

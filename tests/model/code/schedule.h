@@ -17,7 +17,7 @@
  * written in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov,
  * "ThreadSanitizer: data race detection in practice", 2009), at all interleavings. Programs without such races behave as if
  * they were sequentially consistent, but for relaxed accesses to several words. Two: of those the stop protocol has some, and
- * owned slabs, and kept runs; stop.c, owned.c and rows.c try these with store buffers.
+ * owned slabs, and kept runs; stop.c, owned.c and run_cache.c try these with store buffers.
  *
  * Calls and stops. In place of platform/stop.c: a thread's slot is its number, the first one's 1. A call is stopped only at
  * its steps. A stop waits until nobody else is in a call, and lets nobody begin one.

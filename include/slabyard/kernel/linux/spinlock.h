@@ -25,9 +25,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-void sy__spin_lock(spinlock_t *);
-bool sy__spin_trylock(spinlock_t *);
-void sy__spin_unlock(spinlock_t *);
+void spin_lock(spinlock_t *) __asm__("sy__spin_lock");
+int spin_trylock(spinlock_t *) __asm__("sy__spin_trylock");
+void spin_unlock(spinlock_t *) __asm__("sy__spin_unlock");
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
@@ -39,26 +39,7 @@ static inline void spin_lock_init(spinlock_t *lock)
 	*lock = (spinlock_t) __SPIN_LOCK_UNLOCKED(*lock);
 }
 
-static inline void spin_lock(spinlock_t *lock)
-{
-	sy__spin_lock(lock);
-}
-
-static inline int spin_trylock(spinlock_t *lock)
-{
-	return sy__spin_trylock(lock);
-}
-
-static inline void spin_unlock(spinlock_t *lock)
-{
-	sy__spin_unlock(lock);
-}
-
-static inline int spin_is_locked(spinlock_t *lock)
-{
-	return __atomic_load_n(&lock->held, __ATOMIC_RELAXED) != 0;
-}
-
+#define spin_is_locked(lock) (__atomic_load_n(&(lock)->held, __ATOMIC_RELAXED) != 0)
 #define spin_lock_irq(lock) spin_lock(lock)
 #define spin_unlock_irq(lock) spin_unlock(lock)
 #define spin_lock_bh(lock) spin_lock(lock)

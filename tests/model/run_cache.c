@@ -1,5 +1,5 @@
 /*
- * A place where a slot keeps a run, at all interleavings, with store buffers: core/backend/run_cache.c. code/rows.c runs the code itself;
+ * A place where a slot keeps a run, at all interleavings, with store buffers: core/backend/run_cache.c. code/run_cache.c runs the code;
  * but what that leaves out is here: the word and the mark that tells whether a look is worth it (run_cache_filled) are two, and the
  * accesses to the mark are relaxed.
  *
