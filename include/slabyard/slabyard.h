@@ -63,8 +63,7 @@ enum sy_cache_flags {
 	SY_CACHE_DMA32 = 1u << 5,           /* SLAB_CACHE_DMA32 */
 	SY_CACHE_NO_MERGE = 1u << 6,        /* never shared with another cache */
 	SY_CACHE_KMALLOC = 1u << 7,         /* a size class, made by the heap itself */
-	SY_CACHE_LINK_INSIDE = 1u << 8,     /* with the grace period: a free object may hold a pointer all the same, as readers know where (since
-	                                     * Linux 6.11: kmem_cache_args.use_freeptr_offset) */
+	SY_CACHE_LINK_INSIDE = 1u << 8,     /* with the grace period: a free object may hold a pointer (kmem_cache_args.use_freeptr_offset) */
 	SY_CACHE_KFREE = 1u << 9,           /* kfree may free its objects, too, as in Linux since 6.4; where all caches share their
 	                                     * pages, it then does not know the cache, whose count of objects keeps them */
 };
