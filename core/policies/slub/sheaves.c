@@ -18,6 +18,17 @@
  * A sheaf is an object of kmalloc. The heap itself holds it: it is not in use by clients, but counts as what slots keep. A class of
  * kmalloc has sheaves too in 7.0; making one for it never makes another, so this ends.
  *
+ * Names of Linux 6.18, and ours:
+ *
+ *   slub_percpu_sheaves, slab_sheaf, node_barn           sy__slub_slot_sheaves, sy__slub_sheaf, sy__slub_barn
+ *   alloc_from_pcs, free_to_pcs                          sy__slub_sheaf_alloc, sy__slub_sheaf_free
+ *   __pcs_replace_empty_main, __pcs_replace_full_main    replace_empty, replace_full
+ *   barn_replace_empty_sheaf, barn_replace_full_sheaf    trade_empty, trade_full
+ *   barn_get_empty_sheaf, barn_put_empty_sheaf           take_empty, put_empty
+ *   alloc_empty_sheaf, free_empty_sheaf                  make, end
+ *   refill_sheaf, sheaf_flush_unused                     fill, empty_out
+ *   pcs_flush_all, barn_shrink                           sy__slub_sheaves_drain, sy__slub_sheaves_shrink
+ *
  * Only heaps whose slots one thread drives have sheaves: replays. Locks: a barn's (level 2), held with no other.
  */
 #include "slub.h"
