@@ -60,5 +60,7 @@ def test_tables_count_and_name_what_was_found() -> None:
 def test_guarded_objects_are_watched_to_their_pages_edges(program: str, made: Path) -> None:
     """With G alone, at any size."""
     checks = {**planted.ALL_CHECKS, **planted.NO_NAMES, "SLABYARD_DEBUG": "G"}
-    faults = [planted.fault(bug, planted.run(made, bug, planted.ours(bug, "yard", checks)), named=False) for bug in planted.bugs(made, program)]
+    faults = [
+        planted.fault(bug, planted.run(made, bug, planted.ours(bug, "yard", checks)), named=False) for bug in planted.bugs(made, program)
+    ]
     assert not any(faults), "\n".join(filter(None, faults))

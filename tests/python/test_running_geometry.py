@@ -9,7 +9,7 @@ import pytest
 
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.table import render
-from slabyard.live import geometry
+from slabyard.replay import running_geometry as geometry
 
 # As Linux 6.18 on two CPUs shows them.
 _SAME = {"cache_dma": "0", "ctor": "", "destroy_by_rcu": "0", "hwcache_align": "0", "reclaim_account": "0", "usersize": "0"}

@@ -413,7 +413,7 @@ def show_geometry(options: argparse.Namespace) -> int:
 
 def _running_geometry(options: argparse.Namespace) -> int:
     """Of every cache of the running kernel."""
-    from ..live import geometry
+    from ..replay import running_geometry as geometry
 
     if options.cpus:
         raise UserError("--running is about this machine with its CPUs; leave out --cpus")

@@ -60,8 +60,9 @@ def _teller(total: int, progress: Progress) -> Callable[[int, bool], None]:
         failures += failed
         now = time.monotonic()
         said = f"{done:,} of {total:,} runs" + (f", {failures:,} failed" if failures else "")
-        progress.step(said)
-        if progress.bar is None and now >= told + EVERY and done < total:
+        if progress.bar:
+            progress.step(said)
+        elif now >= told + EVERY and done < total:
             told = now
             note(f"{said}, {_left((now - began) / done * (total - done))} left")
 

@@ -18,7 +18,7 @@ from ..base.errors import MISSING, UserError
 from ..base.table import Cell, Table, counted
 from ..capture.importer import present_cpus
 from ..capture.moments import CACHES
-from ..replay.workload import Options, Workload
+from .workload import Options, Workload
 from ..trace import snapshots
 from ..trace.file import METADATA_KEY, SCHEMA, Cache, Metadata, Snapshot
 
