@@ -39,7 +39,7 @@ from fidelity_curve import Curves, deviation, draw
 from slabyard.base.errors import UserError
 from slabyard.base.table import Cell, between, document
 from slabyard.capture import importer, linux_caches
-from slabyard.live.geometry import write_empty_trace
+from slabyard.replay.running_geometry import write_empty_trace
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import snapshots
 from slabyard.trace.file import METADATA_KEY, SCHEMA, Cache, Metadata, RecordedCurve, Snapshot, Trace, recorded_curve

@@ -18,9 +18,9 @@ from ..base.errors import MISSING, UserError
 from ..base.table import Cell, Table, counted
 from ..capture.importer import present_cpus
 from ..capture.moments import CACHES
-from .workload import Options, Workload
 from ..trace import snapshots
 from ..trace.file import METADATA_KEY, SCHEMA, Cache, Metadata, Snapshot
+from .workload import Options, Workload
 
 FIGURES = ("slab_size", "objs_per_slab", "pages", "min_partial", "cpu_partial", "sheaf_capacity")
 Figures = dict[str, int | None]  # by FIGURES; None: this kernel has no such file
