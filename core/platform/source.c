@@ -211,12 +211,22 @@ int sy__source_commit(void *p, size_t bytes)
 	return 0;
 }
 
+/* Of locked memory. An emulator takes an advice that it does not know for done, so a mark tells. */
+static long drop_locked(volatile char *start, char *end)
+{
+	long failed;
+
+	*start = 1;
+	failed = sy__system(SYS_madvise, sy__system_word((char *)start), (long)(end - start), DONTNEED_LOCKED, 0);
+	return failed || !*start ? failed : -EINVAL;
+}
+
 static bool drop(char *start, char *end)
 {
 	long failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), MADV_DONTNEED, 0);
 
 	if (failed == -EINVAL)
-		failed = sy__system(SYS_madvise, sy__system_word(start), (long)(end - start), DONTNEED_LOCKED, 0);
+		failed = drop_locked(start, end);
 	if (is_refused(failed))
 		failed = !sy__system_map(start, (size_t)(end - start), PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
 	return !failed;
