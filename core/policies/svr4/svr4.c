@@ -98,7 +98,7 @@ static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, 
 static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted);
 
 /*
- * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 1361, kmem_cache_free 1717, kmalloc 1383, kfree 1737. Every call is a slow
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 1344, kmem_cache_free 1700, kmalloc 1366, kfree 1720. Every call is a slow
  * call, and the counted object is alone: its block is split off a new page, and joined again. If a block is or becomes locally free,
  * only its list is touched and no function is called.
  */
