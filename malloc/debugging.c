@@ -52,6 +52,8 @@ void *sy__debugging_map(struct sy_heap *heap, size_t align, size_t size, unsigne
 /* ---- Faults ------------------------------------------------------------------------------------------------------- */
 
 static struct sy_heap *watched;
+#define FAULTS 2u /* of the signals; SIGABRT is none */
+
 static const int watched_signals[] = { SIGSEGV, SIGBUS, SIGABRT };
 static struct sigaction former[sizeof(watched_signals) / sizeof(watched_signals[0])];
 
@@ -117,7 +119,7 @@ static void watch(struct sy_heap *heap, unsigned signals)
 
 void sy__debugging_watch_faults(struct sy_heap *heap)
 {
-	watch(heap, 2);
+	watch(heap, FAULTS);
 }
 
 void sy__debugging_start(struct sy_heap *heap)

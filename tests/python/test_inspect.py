@@ -337,6 +337,9 @@ def test_profile_of_samples(start: Start, tmp_path: Path) -> None:
 def test_profile_of_a_program_that_records_nothing(start: Start, tmp_path: Path) -> None:
     running = start("yard")
     assert "does not record who allocates" in complaint(slabyard("inspect", running.pid, "--profile", str(tmp_path / "none.pb.gz")), 2)
+    assert slabyard("sample", running.pid).returncode == 0  # it makes no call that would look at the rate
+    sampled = complaint(slabyard("inspect", running.pid, "--profile", str(tmp_path / "none.pb.gz")), 2)
+    assert "is sampled, but holds no sampled object" in sampled
     assert not (tmp_path / "none.pb.gz").exists()
     nowhere = str(tmp_path / "none" / "heap.pb.gz")
     assert nowhere in complaint(slabyard("inspect", "4194304999"[:9], "--profile", nowhere), 2), "told before the process is looked for"

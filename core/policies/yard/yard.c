@@ -209,7 +209,7 @@ static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsig
 		sy__yard_deactivate(cache, slot, own);
 	sy__yard_activate(cache, own, page);
 	own->uncarved = (uint16_t)sy__node_objects(page);
-	if (cache->base.cache.heap->run_cache)
+	if (sy__retains(cache->base.cache.heap))
 		spare_more(own, page);
 	if (cache->base.cache.constructor)
 		sy__yard_end_carving(cache, own);

@@ -154,7 +154,7 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 /* The slot has something that sy__yard_release_retained may find. */
 static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	if (cache->base.cache.heap->run_cache)
+	if (sy__retains(cache->base.cache.heap))
 		sy__retained_note(cache->base.cache.heap, sy__yard_slot_offset(cache, own));
 }
 

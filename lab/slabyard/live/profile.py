@@ -52,7 +52,7 @@ def samples_of(answer: Answer) -> list[pprof.Sample]:
 def export(answer: Answer, path: Path) -> str:
     """Writes the profile; returns what to say of it. UserError where nothing in the program records who allocates."""
     profiles = [heap["profile"] for heap in answer["heaps"] if heap["profile"]]
-    if not profiles and answer["process"] and sample.set_rate(answer["process"], None):
+    if not profiles and answer["process"] and sample.is_sampled(answer["process"]):
         more = f"slabyard sample --rate 1000 {answer['process']}"
         raise UserError(f"{name_of(answer)} is sampled, but holds no sampled object; look again later, or sample more: {more}")
     if not profiles:

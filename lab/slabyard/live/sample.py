@@ -15,9 +15,20 @@ from ..base.errors import MISSING, UserError
 WORD = struct.Struct("I")  # the variable, an unsigned int of the machine
 
 
-def set_rate(pid: int, rate: int | None) -> int:
-    """Has a process sample one allocation in `rate` from now on; 0: none; None: as before. Returns the rate before. UserError where it
-    can't."""
+def set_rate(pid: int, rate: int) -> int:
+    """Has a process sample one allocation in `rate` from now on; 0: none. Returns the rate before. UserError where it can't."""
+    return _exchange(pid, rate)
+
+
+def is_sampled(pid: int) -> bool:
+    """Whether a process samples now; not, where it has no malloc of slabyard's, or may not be asked."""
+    try:
+        return _exchange(pid, None) > 0
+    except UserError:
+        return False
+
+
+def _exchange(pid: int, rate: int | None) -> int:
     address = int(programs.run_json(programs.INSPECT, "--pid", str(pid), "--sampling")["sample_rate"], 16)
     try:
         with Path(f"/proc/{pid}/mem").open("rb" if rate is None else "r+b", buffering=0) as memory:

@@ -88,7 +88,7 @@ def read(path: Path) -> list[Dump]:
         return []
     lines = [_plain(line) for line in content.decode(errors="replace").splitlines()]
     found = [dump for kind, part in _parts(lines) if (dump := _PARSERS[kind](part)).holders]
-    if found and not content.endswith(b"\n") and _CUT[found[-1].kind].match(lines[-1]):
+    if found and not content.endswith(b"\n") and _is_cut(found[-1].kind, lines[-1]):
         found[-1].incomplete = "its last line is cut off"
     return found
 
@@ -118,18 +118,18 @@ _HEADINGS = (
     ("allocinfo", re.compile(r"allocinfo - version")),
 )
 _ROWS = (
-    ("slabinfo", re.compile(r"\S.* \d+ +\d+ +\d+ +\d+ +\d+ : tunables .*: slabdata ")),
+    ("slabinfo", re.compile(r"\S.* \d+ +\d+ +\d+ +\d+ +\d+ : tunables .*: slabdata +\d+ +\d+ +\d+")),
     ("slabtop", re.compile(r"\d+ +\d+ +\d+% +[\d.]+K +\d+ +\d+ +\d+K \S")),
     ("allocinfo", re.compile(r"[\d.]+[KMGT]? +\d+ +\S+:\d+ .*func:\S")),
 )
-# A row without its end.
-_CUT = {
-    "slabinfo": re.compile(r"(?!.* : slabdata +\d+ +\d+ +\d+)\S+"),
-    "slabtop": re.compile(r"(?!\d+ +\d+ +\d+% +[\d.]+K +\d+ +\d+ +\d+K \S)[\d.]+"),
-    "oom": re.compile(r"(?!\S.* \d+KB +\d+KB$)\S+"),
-    "allocinfo": re.compile(r"(?![\d.]+[KMGT]? +\d+ +\S+:\d+ .*func:\S)[\d.]+"),
-}
+_OOM_ROW = re.compile(r"(\S.*?) +(\d+)KB +(\d+)KB$")
 _TABLE = re.compile(r"# ?name +<active_objs>|OBJS +ACTIVE +USE")
+
+
+def _is_cut(kind: str, line: str) -> bool:
+    """Whether a line begins as a row of that form, and is none."""
+    begins = r"[\d.]" if kind in ("slabtop", "allocinfo") else r"\S"
+    return bool(re.match(begins, line)) and not {**dict(_ROWS), "oom": _OOM_ROW}[kind].match(line)
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -191,7 +191,7 @@ def _slabtop(lines: list[str]) -> Dump:
 def _oom(lines: list[str]) -> Dump:
     holders = []
     for line in lines[1:]:
-        match = re.match(r"(\S.*?) +(\d+)KB +(\d+)KB$", line)
+        match = _OOM_ROW.match(line)
         if match:
             holders.append(Holder(match[1], int(match[3]) << 10, used=int(match[2]) << 10))
         elif not line.startswith("Name "):

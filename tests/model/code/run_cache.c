@@ -300,18 +300,18 @@ int main(int argc, char **argv)
 	};
 	static const struct mutant mutants[] = {
 		/* A kept run is put there without a release; its owner takes it by a load and a store. The same of others, without an acquire. */
-		{ "rows_no_release", "ends", "a race", "sy__run_cache_put", NULL, STORES, 0, NO_RELEASE, 0 },
-		{ "rows_taken_by_store", "ends", "", "sy__run_cache_take", NULL, SWAPS, 0, BY_STORE, 0 },
-		{ "rows_no_acquire", "ends", "a race", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NO_ACQUIRE, 0 },
-		{ "rows_ended_by_store", "ends twice", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, BY_STORE, 0 },
+		{ "runs_no_release", "ends", "a race", "sy__run_cache_put", NULL, STORES, 0, NO_RELEASE, 0 },
+		{ "runs_taken_by_store", "ends", "", "sy__run_cache_take", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "runs_no_acquire", "ends", "a race", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NO_ACQUIRE, 0 },
+		{ "runs_ended_by_store", "ends twice", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, BY_STORE, 0 },
 		/* Who takes one away leaves its number. A slot's end forgets its runs; so does who makes room for another. */
-		{ "rows_left", "ends", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NOT_DONE, 0 },
-		{ "rows_forgotten", "slot ends", "", "sy__run_cache_flush_slot", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
-		{ "rows_room_lost", "room", "", "sy__run_cache_make_room", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
+		{ "runs_left", "ends", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NOT_DONE, 0 },
+		{ "runs_forgotten", "slot ends", "", "sy__run_cache_flush_slot", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
+		{ "runs_room_lost", "room", "", "sy__run_cache_make_room", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
 		/* That nothing is kept is said after the look, not before. What lives is counted by a plain sum; and a run is kept twice. */
-		{ "rows_said_late", "ends twice", "nobody would look", "sy__run_cache_flush", "sy__run_cache_flush", STORES, 1, LATE, 0 },
-		{ "rows_plain_sum", "counts", "a race", "count_in_slot", NULL, STORES, 0, PLAIN, 0 },
-		{ "rows_kept_twice", "given twice", "", "is_cached", NULL, LOADS, 0, READS, 1 },
+		{ "runs_said_late", "ends twice", "nobody would look", "sy__run_cache_flush", "sy__run_cache_flush", STORES, 1, LATE, 0 },
+		{ "runs_plain_sum", "counts", "a race", "count_in_slot", NULL, STORES, 0, PLAIN, 0 },
+		{ "runs_kept_twice", "given twice", "", "is_cached", NULL, LOADS, 0, READS, 1 },
 		{ .name = NULL },
 	};
 
