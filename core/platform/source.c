@@ -67,15 +67,10 @@ void sy__source_only_small(void)
 
 /* ---- Addresses ---------------------------------------------------------------------------------------------------- */
 
-static bool advise(void *p, size_t bytes, int advice)
-{
-	return sy__system_advise(p, bytes, advice);
-}
-
 static void set_up_reserved(void *p, size_t bytes)
 {
 #ifdef MADV_DONTDUMP
-	advise(p, bytes, MADV_DONTDUMP);
+	sy__system_advise(p, bytes, MADV_DONTDUMP);
 #endif
 	sy__source_prefer_small(p, bytes);
 	if (locks && !sy__system_is_shut_in())
@@ -206,7 +201,7 @@ int sy__source_commit(void *p, size_t bytes)
 	if (!make_accessible((char *)start, (char *)end) || !lock_pages((void *)start, end - start))
 		return -1;
 #ifdef MADV_DODUMP
-	advise((void *)start, end - start, MADV_DODUMP);
+	sy__system_advise((void *)start, end - start, MADV_DODUMP);
 #endif
 	return 0;
 }
@@ -257,7 +252,7 @@ void sy__source_withdraw(void *p, size_t bytes)
 bool sy__source_prefer_huge(void *p, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
-	return !only_small && advise(p, bytes, MADV_HUGEPAGE);
+	return !only_small && sy__system_advise(p, bytes, MADV_HUGEPAGE);
 #else
 	(void)p;
 	(void)bytes;
@@ -268,7 +263,7 @@ bool sy__source_prefer_huge(void *p, size_t bytes)
 void sy__source_prefer_small(void *p, size_t bytes)
 {
 #ifdef MADV_NOHUGEPAGE
-	advise(p, bytes, MADV_NOHUGEPAGE);
+	sy__system_advise(p, bytes, MADV_NOHUGEPAGE);
 #else
 	(void)p;
 	(void)bytes;

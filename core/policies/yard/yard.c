@@ -75,7 +75,7 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 }
 
 /* Onto the freelist, if the active slab is the object's; into a slab of the slot's that waits, if that does not become empty; or onto
- * the remote list. */
+ * the remote list. Not what came last there already. */
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	struct sy_page *head = sy__page_head((struct sy_page *)page);
@@ -93,7 +93,8 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	mark = sy__yard_mark(cache, own);
 	if (owner != mark)
 		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(cache, own, object, cache->base.offset);
-	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))))
+	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))) ||
+	    sy__unlikely(sy__yard_local(sy__yard_slab(head))->freelist == object))
 		return false;
 	sy__yard_push_local(cache, head, object, cache->base.offset);
 	return true;

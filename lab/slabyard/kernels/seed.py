@@ -97,7 +97,7 @@ def drop_half_written(folder: Path) -> None:
 
     Kbuild writes `.NAME.cmd` once NAME is whole, so NAME is never newer.
     """
-    for made in folder.rglob(".*.cmd"):
-        target = made.with_name(made.name[1:].removesuffix(".cmd"))
-        if target.is_file() and target.stat().st_mtime_ns > made.stat().st_mtime_ns:
+    for remembered in folder.rglob(".*.cmd"):
+        target = _made(remembered)
+        if target.is_file() and target.stat().st_mtime_ns > remembered.stat().st_mtime_ns:
             target.unlink()
