@@ -1,5 +1,5 @@
 /*
- * What a trim gives back where survivors are scattered: of yard also the pages inside slabs in which nothing is used. What
+ * What a trim gives back where survivors are scattered: of SLUB and yard also the pages inside slabs in which nothing is used. What
  * lives stays as it is, the heap's figures stay exact, every object that is free can still be had, once, and slabs that were
  * trimmed end as others do.
  */
@@ -9,7 +9,10 @@
 #define ROUNDS 4u
 #define SURVIVORS 100u /* one in so many */
 
-static const char *const sizings[] = { "yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=5,max_order=5" };
+static const char *const sizings[] = {
+	"yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=5,max_order=5",
+	"slub", "slub:max_order=4,min_order=2,classes=fine", "slub:tiny=on",
+};
 
 struct scatter {
 	struct sy_heap *heap;

@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[str, list[str]]] = {
     "pairs": (r"pairs/", PROGRAMS),
     "inspect": (r"inspect/", PROGRAMS),
 }
-SHARED = ("general", "node", "node_hardened")  # what several policies have in common
+SHARED = ("general", "node", "node_hardened", "node_trim")  # what several policies have in common
 POLICIES = "yard|slub|slqb|slob|bonwick|bsd44|svr4|sunos4"
 NAME = re.compile(rf'(?<![a-z])({POLICIES})(?![a-z])|sy__?slab_policy|"slab[":]', re.IGNORECASE)
 KERNELS_OWN = re.compile(r"CONFIG_SL[AOU]B(_DEBUG|_TINY)?\b|CPUHP_SLUB_DEAD")

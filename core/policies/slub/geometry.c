@@ -197,7 +197,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->base.least_order = (uint8_t)sy__order_of(cache->size);
 	slub->base.min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
-	return sy__node_cache_init(&slub->base, sizeof(struct sy__slub_slot)) && begin_sheaves(slub);
+	return sy__node_cache_init(&slub->base, sizeof(struct sy__slub_slot), SY__RING_IN(struct sy__slub_slot)) && begin_sheaves(slub);
 }
 
 /* ---- Merging -------------------------------------------------------------------------------------------------- */

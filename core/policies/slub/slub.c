@@ -281,12 +281,13 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 }
 
 /* Takes the first slab off a node's list. With the node's lock held, as the next two. */
-static struct sy_page *first_partial(struct sy__node *node)
+static struct sy_page *first_partial(const struct sy__slub_cache *cache, struct sy__node *node)
 {
 	struct sy_list *link = node->partial.next;
 
 	sy__list_remove(link);
 	sy__node_count_partial(node, -1);
+	sy__node_refill(&cache->base, sy__node_linked(link));
 	return sy__node_linked(link);
 }
 
@@ -321,9 +322,9 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		return false;
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
-		use_partial(cache, own, first_partial(node));
+		use_partial(cache, own, first_partial(cache, node));
 		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
-			keep_partial(own, first_partial(node));
+			keep_partial(own, first_partial(cache, node));
 	}
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
@@ -574,6 +575,7 @@ const struct sy_policy sy__slub = {
 #ifndef SY_HARDENED
 	.hardened = SY__HARDENED(sy__hardened_slub),
 	.quick = &entries_quick,
+	.trim = sy__node_trim,
 #else
 	.scavenge = sy__slub_scavenge,
 #endif

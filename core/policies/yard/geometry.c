@@ -118,7 +118,7 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 		yard->remote_limit = (uint16_t)heap->tunables[YARD_REMOTE];
 	if (heap->threads)
 		sy__yard_choose_entries(yard);
-	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));
+	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot), SY__RING_IN(struct sy__yard_slot));
 }
 
 struct sy_cache *sy__yard_merge(struct sy_heap *heap, const struct sy_cache *wanted)

@@ -11,6 +11,5 @@
 #include "remote.c"
 #include "slabs.c"
 #include "this_slot.c"
-#include "trim.c"
 #include "walk.c"
 #endif

@@ -46,7 +46,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(cache->base.cache.heap, slot) : (unsigned)node;
 	struct sy__node *home = &cache->base.nodes[nearest];
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, order_of_next(cache, home), flags, node);
-	struct sy__yard_slab *slab;
+	struct sy__node_slab *slab;
 
 	if (!page)
 		return NULL;
@@ -55,14 +55,9 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 		return NULL;
 	}
 	sy__node_make_slab(&cache->base, page);
-	slab = sy__yard_slab(page);
+	slab = sy__node_slab(page);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
 	sy__yard_local(slab)->freelist = NULL;
-	slab->emptied_pages = 0;
-	home = sy__node_of(&cache->base, page);
-	sy__lock(&home->lock);
-	sy__node_count_in(home, page);
-	sy__unlock(&home->lock);
 	return page;
 }
 
@@ -82,12 +77,12 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
  * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	struct sy__node *node = sy__node_of(&cache->base, page);
 	void *first = sy__yard_local(slab)->freelist, *last = NULL;
 	uint32_t count = slab->local_objects;
 	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
-	uint64_t old = sy__load64(&slab->base.word), new;
+	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__lock(&node->lock);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
@@ -101,7 +96,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 			continue;
 		last = last ? last : last_of(cache, first, count);
 		sy__node_link(&cache->base, last, sy__word_first(old, last));
-	} while (!sy__swap64(&slab->base.word, &old, new));
+	} while (!sy__swap64(&slab->word, &old, new));
 	discard = sy__node_place(&cache->base, node, page, false, new, sy__word_full(old));
 	sy__unlock(&node->lock);
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
@@ -112,7 +107,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
 	struct sy_page *page = own->slab;
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint32_t free = own->uncarved;
 	void *last = NULL;
 
@@ -193,7 +188,7 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	pages = sy__yard_flush_remote(cache, slot) + sy__yard_give_empties(cache, slot, 0);
 	for (; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
 		sy__yard_append(cache, own, sy__yard_next_owned(cache, own));
-		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects) {
+		if (sy__yard_in_use_now(sy__node_slab(page)) == sy__node_slab(page)->local_objects) {
 			sy__yard_emptied(cache, own, page);
 			pages += sy__yard_give_empties(cache, slot, 0);
 		} else if (!stays) {
@@ -211,7 +206,7 @@ static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct 
 
 	if (!own->slab)
 		return 0;
-	out = (uint32_t)sy__yard_in_use_now(sy__yard_slab(own->slab)) - own->uncarved - sy__yard_slab(own->slab)->local_objects;
+	out = (uint32_t)sy__yard_in_use_now(sy__node_slab(own->slab)) - own->uncarved - sy__node_slab(own->slab)->local_objects;
 	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never that of a slot which nobody looked at */
 	if (own->seen == seen)
 		return 0;

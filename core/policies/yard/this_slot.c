@@ -23,7 +23,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__node_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
@@ -203,7 +203,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 	}
 	cache = sy__yard_cache_of(page);
 	own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
+	if (sy__yard_owner(sy__node_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
 		put_own_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(cache, own, object, 0)))
 		sy__call_end();
@@ -260,7 +260,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
-	uint32_t owner = sy__yard_owner(sy__yard_slab(page)) & ~SY__YARD_FULL;
+	uint32_t owner = sy__yard_owner(sy__node_slab(page)) & ~SY__YARD_FULL;
 
 	return (owner == sy__yard_mark(cache, own) && sy__yard_put_own(cache, own, page, object, object, 1)) ||
 	       sy__yard_push_remote(cache, own, object, cache->base.offset);
@@ -275,7 +275,7 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 	for (i = 0; i < count; i++) {
 		void *object = own->ring.objects[(first + i) % SY__RING];
 		uint64_t key = sy__link_key(&cache->base, object), *link = sy__link_at(object, cache->base.offset);
-		struct sy__yard_slab *slab = sy__yard_slab(sy__page_map_of(map, object));
+		struct sy__node_slab *slab = sy__node_slab(sy__page_map_of(map, object));
 
 		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))

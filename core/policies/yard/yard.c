@@ -22,7 +22,7 @@
  *   pushed      freed by others, and home               the list in the slab's word (../node.h)
  *   remote      freed by others, not home yet           the remote list of the slot that freed it: to its slab it is in use
  *   uncarved    never used, at the slab's end           none
- *   given back  in a page without memory                none (trim.c)
+ *   given back  in a page without memory                none (../node_trim.c)
  *
  * A constructed object has been constructed in each of these states, and keeps what its last client left.
  *
@@ -89,12 +89,12 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 		own->bottom = 0;
 		return true;
 	}
-	owner = sy__yard_owner(sy__yard_slab(head));
+	owner = sy__yard_owner(sy__node_slab(head));
 	mark = sy__yard_mark(cache, own);
 	if (owner != mark)
 		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(cache, own, object, cache->base.offset);
-	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))) ||
-	    sy__unlikely(sy__yard_local(sy__yard_slab(head))->freelist == object))
+	if (sy__unlikely(sy__node_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__node_slab(head))) ||
+	    sy__unlikely(sy__yard_local(sy__node_slab(head))->freelist == object))
 		return false;
 	sy__yard_push_local(cache, head, object, cache->base.offset);
 	return true;
@@ -135,15 +135,14 @@ void sy__yard_choose_entries(struct sy__yard_cache *cache)
 static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
 	struct sy_page *page = sy__node_linked(node->partial.next);
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old;
 
-	sy__list_remove(&slab->base.link);
+	sy__list_remove(&slab->link);
 	sy__node_count_partial(node, -1);
-	if (sy__unlikely(slab->emptied_pages))
-		sy__yard_refill_emptied(cache, page);
-	old = sy__load64(&slab->base.word);
-	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
+	sy__node_refill(&cache->base, page);
+	old = sy__load64(&slab->word);
+	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
 	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
@@ -292,6 +291,7 @@ const struct sy_policy sy__yard = {
 #ifndef SY_HARDENED
 	.hardened = SY__HARDENED(sy__hardened_yard),
 	.quick = &entries_quick,
+	.trim = sy__node_trim,
 #endif
 	.harden = YARD_HARDEN,
 	.heap_init = yard_heap_init,
@@ -303,7 +303,6 @@ const struct sy_policy sy__yard = {
 	.shrink = sy__yard_shrink,
 	.scavenge = sy__yard_scavenge,
 	.release_retained = sy__yard_release_retained,
-	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
 	.large_taken = sy__yard_found_by,
 	.reservation_changes = yard_reservation_changes,

@@ -393,7 +393,7 @@ static void trims(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__yard_trim(world.cache);
+		sy__node_trim(world.cache);
 		sy__call_leave();
 	}
 }
