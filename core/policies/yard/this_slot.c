@@ -66,58 +66,50 @@ static inline void *refilled(struct sy__yard_slot *own)
 	return object;
 }
 
-static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsigned flags, struct sy__yard_slot *own)
+/* Of any cache, as the next. */
+static bool take_of_class(struct sy_cache *cache, unsigned flags, void **object)
 {
-	void *object = refilled(own);
+	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!object))
-		return sy__this_slot_cache_alloc(&cache->base.cache, flags);
-	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->base.cache, object) : object;
+	if (sy__unlikely(!(*object = sy__yard_take_this_slot(own))) && !(*object = refilled(own)))
+		return false;
+	if (sy__unlikely(flags & SY_ZERO))
+		sy__zeroed(cache, *object);
+	return true;
+}
+
+static SY__OUT_OF_LINE void *alloc_other_this_slot(struct sy_cache *cache, unsigned flags)
+{
+	void *object;
+
+	return sy__likely(take_of_class(cache, flags, &object)) ? object : sy__this_slot_cache_alloc(cache, flags);
 }
 
 static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
-	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
-	void *object = sy__yard_take_this_slot(own);
+	void *object = NULL;
 
-	if (sy__unlikely(!object))
-		return refill_this_slot(sy__yard_cache(cache), flags, own);
-	if (sy__unlikely(flags & SY_ZERO))
-		return sy__zeroed(cache, object);
-	return sy__result(object);
+	if (sy__likely(!(flags & SY_ZERO)))
+		object = sy__yard_take_this_slot(sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin()));
+	return sy__likely(object) ? sy__result(object) : alloc_other_this_slot(cache, flags);
 }
+
+static inline bool take_small(struct sy_heap *heap, size_t size, unsigned flags, void **object)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
+		return false;
+	*object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
+	return sy__likely(*object);
+}
+
+#define entry_sizes sy__yard_sizes
+#include "../kmalloc_this_slot.h"
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
 {
 	void *object = refilled(own);
 
 	return sy__likely(object) ? object : sy__this_slot_malloc(size, heap);
-}
-
-/* Other sizes, flags that ask for more, and a slot without a free object: then a call has begun before. */
-static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	struct sy__yard_cache *cache = sy__yard_cache(sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags));
-	struct sy__yard_slot *own;
-	void *object;
-
-	if (sy__unlikely(!cache))
-		return sy__this_slot_large_alloc(size, flags, heap);
-	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
-	object = sy__yard_take_this_slot(own);
-	if (sy__unlikely(!object) && !(object = refilled(own)))
-		return sy__this_slot_kmalloc(size, flags, heap);
-	return flags & SY_ZERO ? sy__zeroed(&cache->base.cache, object) : object;
-}
-
-static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	void *object;
-
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
-		return kmalloc_other_this_slot(size, flags, heap);
-	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
-	return sy__likely(object) ? sy__result(object) : kmalloc_other_this_slot(size, flags, heap);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
@@ -131,11 +123,6 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 	own = sy__yard_slot_at(sy__node_cache(kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]])->slots, sy__call_begin());
 	object = sy__yard_take_this_slot(own);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
-}
-
-static void *malloc_this_slot(size_t size, struct sy_heap *heap)
-{
-	return sy__likely(size - 1 < SY__KMALLOC_SMALL) ? sy__yard_malloc_small(size, heap) : sy__yard_malloc_other(size, heap);
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------------------------------ */
@@ -388,8 +375,8 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 const struct sy_this_slot sy__yard_this_slot = {
 	.cache_alloc = alloc_this_slot,
 	.cache_free = free_this_slot,
-	.kmalloc = kmalloc_this_slot,
-	.malloc = malloc_this_slot,
+	.kmalloc = entry_kmalloc_this_slot,
+	.malloc = entry_malloc_this_slot,
 	.kfree = kfree_this_slot,
 	.free = free_any_this_slot,
 };

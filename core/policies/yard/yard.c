@@ -59,6 +59,7 @@ typedef struct sy__yard_slot entry_own;
 #define cache_in sy__yard_cache_of
 #define push_this_slot push
 #define free_slow sy__yard_free_slow
+#define entry_sizes sy__yard_sizes
 
 /* ---- The fast path, on a slot that the caller names --------------------------------------------------------------------- */
 
@@ -112,11 +113,6 @@ static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int no
 }
 
 static void *alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node);
-
-static const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
-{
-	return &sy__yard_heap(heap)->kmalloc;
-}
 
 #include "../size_entries.h"
 

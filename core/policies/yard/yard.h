@@ -75,6 +75,11 @@ static inline struct sy__yard_heap *sy__yard_heap(struct sy_heap *heap)
 	return (struct sy__yard_heap *)(void *)heap;
 }
 
+static inline const struct sy__kmalloc *sy__yard_sizes(struct sy_heap *heap)
+{
+	return &sy__yard_heap(heap)->kmalloc;
+}
+
 static inline struct sy__yard_cache *sy__yard_cache(struct sy_cache *cache)
 {
 	return (struct sy__yard_cache *)(void *)cache;
