@@ -24,6 +24,7 @@
 #define sy__node_grace_passed sy__hardened_node_grace_passed
 #define sy__node_in_slab sy__hardened_node_in_slab
 #define sy__node_is_among sy__hardened_node_is_among
+#define sy__node_lay_out sy__hardened_node_lay_out
 #define sy__node_length sy__hardened_node_length
 #define sy__node_link_row sy__hardened_node_link_row
 #define sy__node_list_is_sound sy__hardened_node_list_is_sound
@@ -74,7 +75,6 @@
 #define sy__yard_free_slow sy__hardened_yard_free_slow
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
-#define sy__yard_kfree_again sy__hardened_yard_kfree_again
 #define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
 #define sy__yard_malloc_other sy__hardened_yard_malloc_other
 #define sy__yard_malloc_refill sy__hardened_yard_malloc_refill
@@ -88,7 +88,6 @@
 #define sy__yard_scavenge sy__hardened_yard_scavenge
 #define sy__yard_shrink sy__hardened_yard_shrink
 #define sy__yard_this_slot sy__hardened_yard_this_slot
-#define sy__yard_this_slot_init sy__hardened_yard_this_slot_init
 #define sy__yard_walk sy__hardened_yard_walk
 
 #endif

@@ -34,6 +34,14 @@
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
+void sy__node_lay_out(struct sy__node_cache *cache, uint32_t link, bool behind)
+{
+	size_t size = sy__align_up(cache->cache.object_size, sizeof(void *));
+
+	cache->offset = behind ? (uint32_t)size : link;
+	cache->cache.size = (uint32_t)sy__align_up(size + (behind ? sizeof(void *) : 0), cache->cache.align);
+}
+
 bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes, size_t ring)
 {
 	struct sy_heap *heap = cache->cache.heap;

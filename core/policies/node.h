@@ -259,6 +259,16 @@ static inline void sy__node_count_partial(struct sy__node *node, int change)
 	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
 }
 
+/* The slab's word, all of whose objects are taken in the same exchange, which freezes the slab. */
+static inline uint64_t sy__node_freeze(struct sy__node_slab *slab)
+{
+	uint64_t old = sy__load64(&slab->word);
+
+	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
+		;
+	return old;
+}
+
 /* Whether a slab without an object in use stays with its node. */
 static inline bool sy__node_keeps(const struct sy__node_cache *cache, const struct sy__node *node)
 {
@@ -268,6 +278,9 @@ static inline bool sy__node_keeps(const struct sy__node_cache *cache, const stru
 #include "links.h"
 
 /* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
+
+/* Lays a new cache's objects out: the link of a free one is in it at `link`, a multiple of a word; or `behind` it. */
+void sy__node_lay_out(struct sy__node_cache *, uint32_t link, bool behind);
 
 /* Nodes and slots of a new cache, of which order to page_flags are set; false: no memory. `ring`: SY__RING_IN what a slot has. And
  * their end. */
@@ -300,6 +313,17 @@ static inline void sy__node_refill(const struct sy__node_cache *cache, struct sy
 {
 	if (sy__unlikely(sy__node_slab(page)->emptied_pages))
 		sy__node_refill_emptied(cache, page);
+}
+
+/* Takes the first slab off a node's list, with that lock held. */
+static inline struct sy_page *sy__node_first_partial(const struct sy__node_cache *cache, struct sy__node *node)
+{
+	struct sy_page *page = sy__node_linked(node->partial.next);
+
+	sy__list_remove(&sy__node_slab(page)->link);
+	sy__node_count_partial(node, -1);
+	sy__node_refill(cache, page);
+	return page;
 }
 
 /* Whether a free object lies in a page without memory; how many of a slab do. */

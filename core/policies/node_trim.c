@@ -120,12 +120,10 @@ static void put_back(const struct sy__node_cache *cache, struct sy__node_slab *s
 static uint64_t trim_slab(struct sy__node_cache *cache, struct sy_page *page)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
-	uint64_t old = sy__load64(&slab->word), emptied = 0;
+	uint64_t old = sy__node_freeze(slab), emptied = 0;
 	uint32_t before = slab->emptied_pages, all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1), go;
 	void *list, *first, *last;
 
-	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
-		;
 	list = sy__word_first(old, sy__page_address(cache->cache.heap, page));
 	go = all & ~pages_to_stay(cache, page, list, before);
 	first = keep_outside(cache, page, list, go, &last);

@@ -93,10 +93,7 @@ static bool geometry_by(const int64_t *tunables, struct sy__slub_rules rules, un
 	order = slab_order(tunables, rules, wanted_objects(tunables, cpus), size);
 	if (order > SY_MAX_ORDER)
 		return false;
-	geometry->size = (uint32_t)size;
-	geometry->order = order;
-	geometry->objects = sy__order_objects(order, size);
-	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	*geometry = sy__geometry_of(order, size);
 	return true;
 }
 
@@ -114,16 +111,10 @@ static bool link_is_inside(const struct sy_cache *cache)
 
 static void lay_out_object(struct sy__slub_cache *slub)
 {
-	struct sy_cache *cache = &slub->base.cache;
-	size_t size = sy__align_up(cache->object_size, WORD);
+	const struct sy_cache *cache = &slub->base.cache;
+	bool behind = cache->constructor || (cache->flags & SY_CACHE_TYPESAFE_BY_RCU && !link_is_inside(cache));
 
-	if (cache->constructor || (cache->flags & SY_CACHE_TYPESAFE_BY_RCU && !link_is_inside(cache))) {
-		slub->base.offset = (uint32_t)size;
-		size += WORD;
-	} else {
-		slub->base.offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
-	}
-	cache->size = (uint32_t)sy__align_up(size, cache->align);
+	sy__node_lay_out(&slub->base, (uint32_t)((cache->object_size / 2) & ~(WORD - 1)), behind);
 }
 
 static uint32_t min_partial(const struct sy__slub_cache *slub)

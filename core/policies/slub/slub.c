@@ -77,10 +77,6 @@
 #include "../../bug.h"
 #include "../../this_slot.h"
 
-#ifdef SY_HARDENED
-#define entry_ring(own) (&(own)->ring)
-#endif
-
 typedef struct sy__slub_cache entry_cache;
 typedef struct sy__slub_slot entry_own;
 
@@ -280,26 +276,11 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 	}
 }
 
-/* Takes the first slab off a node's list. With the node's lock held, as the next two. */
-static struct sy_page *first_partial(const struct sy__slub_cache *cache, struct sy__node *node)
-{
-	struct sy_list *link = node->partial.next;
-
-	sy__list_remove(link);
-	sy__node_count_partial(node, -1);
-	sy__node_refill(&cache->base, sy__node_linked(link));
-	return sy__node_linked(link);
-}
-
+/* With the node's lock held, as the next. */
 static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	struct sy__node_slab *slab = sy__node_slab(page);
-	uint64_t old = sy__load64(&slab->word);
-
 	sy__slub_activate(cache, own, page);
-	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
-		;
-	own->freelist = taken(cache, own, old);
+	own->freelist = taken(cache, own, sy__node_freeze(sy__node_slab(page)));
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
@@ -322,9 +303,9 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		return false;
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
-		use_partial(cache, own, first_partial(cache, node));
+		use_partial(cache, own, sy__node_first_partial(&cache->base, node));
 		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
-			keep_partial(own, first_partial(cache, node));
+			keep_partial(own, sy__node_first_partial(&cache->base, node));
 	}
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
@@ -390,11 +371,6 @@ static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int nod
 	return object;
 }
 
-static bool node_exists(const struct sy__slub_cache *cache, int node)
-{
-	return node >= 0 && (unsigned)node < cache->base.cache.heap->nodes;
-}
-
 void *sy__slub_alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
@@ -410,11 +386,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned s
 	void *object;
 
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
-		if (flags & SY_THISNODE)
-			return NULL;
-		node = SY_ANY_NODE;
-	}
+	if (!node_will_do(cache->base.cache.heap, flags, &node))
+		return NULL;
 	object = sy__slub_alloc_of_slabs(cache, slot, flags, node);
 	return object ? handed_out(cache, flags, object) : NULL;
 }

@@ -10,9 +10,8 @@
 #include "../../this_slot.h"
 #include "yard.h"
 
-#define LOOKS_FOR_PAGES 16u /* at slabs that wait in a slot, for empty ones: each time that it needs pages, */
-#define LOOKS_A_SECOND 512u /* and each second */
-#define SLABS_TO_GROW 3u    /* slabs of an order that a node has the memory of before it gets the first */
+#define LOOKS 512u       /* at slabs that wait in a slot, for empty ones, at once */
+#define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
 
@@ -176,8 +175,8 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
 /* All that a slot has beside its active slab and those with objects in use: those too whose last object somebody else has freed, as
- * far as looks at so many slabs find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
-static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned looks)
+ * far as LOOKS find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
+static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	struct sy_page *page, *stays = NULL;
@@ -186,7 +185,7 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	if (!own->remote && !own->first && !own->empty)
 		return 0;
 	pages = sy__yard_flush_remote(cache, slot) + sy__yard_give_empties(cache, slot, 0);
-	for (; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
+	for (unsigned looks = LOOKS; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
 		sy__yard_append(cache, own, sy__yard_next_owned(cache, own));
 		if (sy__yard_in_use_now(sy__node_slab(page)) == sy__node_slab(page)->local_objects) {
 			sy__yard_emptied(cache, own, page);
@@ -218,7 +217,7 @@ SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot, LOOKS_FOR_PAGES);
+		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot);
 	sy__unlock(&heap->lock);
 }
 
@@ -235,7 +234,7 @@ uint64_t sy__yard_scavenge(struct sy_cache *cache)
 		sy__retained_reset(cache->heap, slot);
 		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
 			own->spare = own->missed = 0;
-		pages += give_idle(yard, slot, LOOKS_A_SECOND) + give_active(yard, slot, own);
+		pages += give_idle(yard, slot) + give_active(yard, slot, own);
 	}
 #ifdef SY_HARDENED
 	pages += sy__node_empty_retired(&yard->base);

@@ -157,7 +157,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache = sy__yard_cache_of(page);
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
 
 	sy__yard_emptied(cache, own, page);
 	end_with_empties(cache, own);
@@ -172,12 +172,6 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
-/* In a call: of what came last into its slab already. */
-SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
-{
-	free_slow_this_slot(sy__yard_cache_of(page), object);
-}
-
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
@@ -189,7 +183,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		return;
 	}
 	cache = sy__yard_cache_of(page);
-	own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	own = sy__yard_own_at(cache, slot_offset);
 	if (sy__yard_owner(sy__node_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
 		put_own_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(cache, own, object, 0)))
@@ -203,10 +197,8 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 SY__COLD void sy__yard_freed_again(void *object)
 {
 	const struct sy__yard_slot *own = sy__call_from();
-	struct sy_heap *heap = own->cache->base.cache.heap;
 
-	sy__call_end();
-	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
+	sy__this_slot_kfree(object, own->cache->base.cache.heap);
 }
 
 static void kfree_this_slot(void *object, struct sy_heap *heap)
@@ -328,7 +320,7 @@ static inline void clear(void *object, uint32_t bytes)
 /* In a call, which ends. False: it is still open, and nothing has been done, as the free is wrong, or the slot new to the cache. */
 static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
 {
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
 	uint64_t key;
 
 	if (sy__unlikely(!own->ring.cache || !sy__node_is_place(&cache->base, page, object)))
@@ -380,11 +372,3 @@ const struct sy_this_slot sy__yard_this_slot = {
 	.kfree = kfree_this_slot,
 	.free = free_any_this_slot,
 };
-
-/* After the classes; false: no memory. */
-bool sy__yard_this_slot_init(struct sy__yard_heap *yard)
-{
-	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
-		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
-	return sy__page_map_create(&yard->page_map, &yard->heap);
-}

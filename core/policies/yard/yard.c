@@ -48,14 +48,12 @@
 
 #include "../../this_slot.h"
 
-#ifdef SY_HARDENED
-#define entry_ring(own) (&(own)->ring)
-#endif
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
 
 typedef struct sy__yard_cache entry_cache;
 typedef struct sy__yard_slot entry_own;
 #define own_of sy__yard_slot
+#define own_at sy__yard_own_at
 #define cache_in sy__yard_cache_of
 #define push_this_slot push
 #define free_slow sy__yard_free_slow
@@ -101,11 +99,6 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 	return true;
 }
 
-static inline struct sy__yard_slot *own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
-{
-	return sy__yard_slot_at(cache->base.slots, slot_offset);
-}
-
 static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int node)
 {
 	(void)flags;
@@ -130,16 +123,10 @@ void sy__yard_choose_entries(struct sy__yard_cache *cache)
 /* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
 static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
-	struct sy_page *page = sy__node_linked(node->partial.next);
+	struct sy_page *page = sy__node_first_partial(&cache->base, node);
 	struct sy__node_slab *slab = sy__node_slab(page);
-	uint64_t old;
+	uint64_t old = sy__node_freeze(slab);
 
-	sy__list_remove(&slab->link);
-	sy__node_count_partial(node, -1);
-	sy__node_refill(&cache->base, page);
-	old = sy__load64(&slab->word);
-	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
-		;
 	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
@@ -219,11 +206,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__yard_cache *cache, unsigned s
 	void *object;
 
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= cache->base.cache.heap->nodes)) {
-		if (flags & SY_THISNODE)
-			return NULL;
-		node = SY_ANY_NODE;
-	}
+	if (!node_will_do(cache->base.cache.heap, flags, &node))
+		return NULL;
 	object = alloc_from_slabs(cache, slot, node);
 	if (!object)
 		object = alloc_from_pages(cache, slot, flags, node);
@@ -237,8 +221,11 @@ static bool yard_heap_init(struct sy_heap *heap)
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
 	heap->never_reclaims = sy__keeps_apart(heap);
-	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], SY__KMALLOC_ALL_TYPES, 0, 0) &&
-	       (!heap->threads || sy__yard_this_slot_init(yard));
+	if (!sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], SY__KMALLOC_ALL_TYPES, 0, 0))
+		return false;
+	for (unsigned i = 0; heap->threads && i < SY__KMALLOC_SMALL / 8; i++)
+		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
+	return !heap->threads || sy__page_map_create(&yard->page_map, heap);
 }
 
 static void yard_heap_fini(struct sy_heap *heap)

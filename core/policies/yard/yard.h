@@ -96,9 +96,14 @@ static inline struct sy__yard_slot *sy__yard_slot_at(void *slots, ptrdiff_t slot
 	return (struct sy__yard_slot *)(void *)((char *)slots + slot_offset);
 }
 
+static inline struct sy__yard_slot *sy__yard_own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
+{
+	return sy__yard_slot_at(cache->base.slots, slot_offset);
+}
+
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
-	return sy__yard_slot_at(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
+	return sy__yard_own_at(cache, (ptrdiff_t)(slot * cache->base.stride));
 }
 
 /* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
@@ -221,9 +226,8 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 /* yard.c; with threads a cache's entries */
 void sy__yard_choose_entries(struct sy__yard_cache *);
 
-/* this_slot.c, with threads: entries; a heap's sizes and page map (false: no memory). */
+/* this_slot.c, with threads: entries. */
 extern const struct sy_this_slot sy__yard_this_slot;
-bool sy__yard_this_slot_init(struct sy__yard_heap *);
 
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
