@@ -7,8 +7,8 @@
  * that becomes empty leaves that list from anywhere, hence its links to both sides.
  *
  * Carving. The objects of a new slab are not linked at once: nobody may ever need most of them, and they would be written to long
- * before they are used. They are linked as they are needed, up to the end of a page at a time, or a large one. A slab that was
- * empty is carved again from its start, and its lists are forgotten. Constructed objects are linked when they are made.
+ * before they are used. They are linked as they are needed, up to the end of a page at a time, or a few large ones. A slab that
+ * was empty is carved again from its start, and its lists are forgotten. Constructed objects are linked when they are made.
  *
  * The remote list serves only a slot that has an active slab, objects of a cache line or more (who gets a smaller one would share
  * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and memory of one node.
@@ -17,7 +17,7 @@
 #include "../../this_slot.h"
 #include "yard.h"
 
-#define LEAST_CARVED (SY__IS_HARDENED ? 4u : 1u) /* large objects at a time; hardened, their order is random among so many */
+#define CARVED_AHEAD 8u
 #define LAST_FREES 4u /* looked at when a slab becomes empty */
 
 /* ---- Waiting and empty slabs --------------------------------------------------------------------------------------- */
@@ -138,14 +138,15 @@ static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own,
 #endif
 }
 
-/* Onto the freelist, which is empty: as many as end in the same page, and some at least. */
+/* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to
+ * CARVED_AHEAD. */
 static void carve_some(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	uint32_t before = sy__node_objects(own->slab) - own->uncarved;
+	uint32_t before = sy__node_objects(own->slab) - own->uncarved, ahead = 1 + lesser(before, CARVED_AHEAD - 1);
 	uint32_t room = (uint32_t)(SY_PAGE_SIZE - ((size_t)before * cache->base.cache.size & (SY_PAGE_SIZE - 1)));
 	uint32_t objects = room / cache->base.cache.size;
 
-	carve(cache, own, lesser(objects > LEAST_CARVED ? objects : LEAST_CARVED, own->uncarved));
+	carve(cache, own, lesser(objects > ahead ? objects : ahead, own->uncarved));
 }
 
 /* All that is left, as the slab is about to be no longer the slot's. */
