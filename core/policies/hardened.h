@@ -75,6 +75,7 @@
 #define sy__yard_free_slow sy__hardened_yard_free_slow
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
+#define sy__yard_kfree_again sy__hardened_yard_kfree_again
 #define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
 #define sy__yard_malloc_other sy__hardened_yard_malloc_other
 #define sy__yard_malloc_refill sy__hardened_yard_malloc_refill

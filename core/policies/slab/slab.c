@@ -55,7 +55,7 @@ typedef struct sy__slab_array entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 21, kmem_cache_free 19, kmalloc 31, kfree 34. No function is called. Beyond
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 21, kmem_cache_free 19, kmalloc 30, kfree 34. No function is called. Beyond
  * the array, 60 objects move under one lock.
  */
 static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array *own, void **object)

@@ -63,7 +63,7 @@ typedef struct sy__slqb_list entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42. No function is called. A free
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 28, kfree 42. No function is called. A free
  * reads the node in the page descriptor and counts down to the next slow call (push_this_slot). Before an object is handed out, pop
  * looks whether the freelist leads into the heap's memory.
  */

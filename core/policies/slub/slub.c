@@ -9,7 +9,7 @@
  * Fast path: pop and push below. An allocation from a slot with free objects, and a free into the slot's active slab, read
  * and write nothing shared. A free into another slab takes one compare-and-exchange of that slab's word, if the slab stays where
  * it is. size_entries_this_slot.h makes all calls of the two. Instructions of hot calls (docs/cost.md): kmem_cache_alloc 16,
- * kmem_cache_free 20, kmalloc 26, kfree 37.
+ * kmem_cache_free 20, kmalloc 25, kfree 37.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *

@@ -16,6 +16,7 @@ void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
 SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *);
 
 /* In a call: the first object of the slot's freelist, which ends it; or NULL. */
 #ifndef SY_HARDENED
@@ -95,7 +96,7 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 	if (sy__unlikely(sy__yard_owner(sy__node_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
 	else if (sy__unlikely(sy__yard_local(sy__node_slab(page))->freelist == object))
-		sy__this_slot_kfree(object, heap);
+		sy__yard_kfree_again(object, page);
 	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);
 	else

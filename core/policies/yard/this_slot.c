@@ -172,6 +172,12 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
+/* In a call: of what came last into its slab already. */
+SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
+{
+	free_slow_this_slot(sy__yard_cache_of(page), object);
+}
+
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
@@ -197,8 +203,10 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 SY__COLD void sy__yard_freed_again(void *object)
 {
 	const struct sy__yard_slot *own = sy__call_from();
+	struct sy_heap *heap = own->cache->base.cache.heap;
 
-	sy__this_slot_kfree(object, own->cache->base.cache.heap);
+	sy__call_end();
+	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 }
 
 static void kfree_this_slot(void *object, struct sy_heap *heap)
