@@ -1,6 +1,6 @@
 /*
- * Heaps with more nodes than there is memory on, under every policy: whichever slot asks, and for whichever node, gets an object
- * of the memory that there is, and what the heap says of itself stays true.
+ * Heaps with more nodes than there is memory on, under every policy. Any slot that asks, for any node, gets an object from the
+ * memory that there is, and the heap's figures stay true.
  */
 #include "core/types.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Heaps of threads that end in the middle of use: with slabs full, partial and empty on the slots that own them, of one thread
- * and of another that has left objects behind. Whatever a slot holds then, destructors run for every constructed object, once,
- * and closing touches nothing that is not the heap's.
+ * Heaps of threads that end in the middle of use, with full, partial and empty slabs on the slots that own them: of a thread
+ * that lives, and of one that has left objects behind. Whatever a slot holds then, destructors run for every constructed
+ * object, once, and closing touches nothing that is not the heap's.
  */
 #include "threads_support.h"
 
@@ -25,7 +25,7 @@ static void count_destructed(void *object, size_t size)
 struct use {
 	struct sy_heap *heap;
 	struct sy_cache *plain, *counted;
-	unsigned step; /* one object in so many is freed */
+	unsigned step; /* one object in this many is freed */
 };
 
 static void *use(void *argument)

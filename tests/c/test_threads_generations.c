@@ -1,7 +1,7 @@
 /*
- * Threads that end and leave what they have to others. A server hands all its objects on to a thread that it creates, and ends
- * (Larson and Krishnan 1998); rounds of threads exchange objects, and end together. Memory stays near what is in use, however many
- * generations there were; and what ended threads had free serves those that live.
+ * Threads that end and leave their objects to others. A server hands all its objects on to a thread that it creates, and ends
+ * (Larson and Krishnan 1998). Rounds of threads exchange objects, and end together. Memory stays near what is in use, however
+ * many generations there were, and what ended threads had free serves living ones.
  */
 #include "threads_heap.h"
 
@@ -176,7 +176,8 @@ static void *frees_all(void *nothing)
 	return nothing;
 }
 
-/* One thread's free objects serve the main thread, or the next; who frees the last object of a slab of an ended one ends the slab. */
+/* One thread's free objects serve the main thread, or the next. The thread that frees the last object of an ended thread's
+ * slab ends the slab. */
 static void they_serve(const char *policy, bool main_takes)
 {
 	uint64_t slabs;

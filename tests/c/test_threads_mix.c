@@ -1,7 +1,7 @@
 /*
- * Everything at once, under every policy: threads that exchange objects, some of them trimming, shrinking, counting, making and
- * destroying caches in between, and forking; threads that live for a few steps; contents verified throughout. The heaps' clock
- * runs fast, so that what is done in each second is done meanwhile. Once all ends one by one, and once with the heap.
+ * Everything at once, under every policy: threads that exchange objects, some of which also trim, shrink, count, make and
+ * destroy caches, and fork; threads that live for a few steps; contents verified throughout. The heaps' clock runs fast, so
+ * that the work of each second happens in between. The test ends once piece by piece, and once with the heap.
  */
 #include "threads_support.h"
 

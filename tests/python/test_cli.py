@@ -357,7 +357,7 @@ def limited(limit: str, *words: str | Path, **options: Any) -> subprocess.Comple
 
 
 def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
-    """No memory, and files that get too large: nothing half-written stays."""
+    """Too little memory, and files that get too large: no half-written file stays."""
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     out.mkdir()
     scratch.mkdir()
@@ -450,14 +450,14 @@ def test_a_package_that_is_missing(package: str, form: str) -> None:
 
 
 def test_the_command_ends_without_finalizing_the_interpreter() -> None:
-    """In the finalization a thread of pyarrow may abort the process; here an exit function does."""
+    """A thread of pyarrow may abort the process while Python ends; here an exit function does."""
     script = "import atexit, os; atexit.register(os.abort); from slabyard.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "slub" in done.stdout and not done.stderr
 
 
 def test_the_command_tidies_up_as_it_ends() -> None:
-    """Python's tracker of semaphores would tell of one that is left."""
+    """Python's tracker of semaphores would report one that is left."""
     script = """if True:
         import slabyard.__main__ as entry
         def run():
@@ -678,7 +678,7 @@ def test_the_command_is_installed() -> None:
 
 
 def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
-    """One that comes before Python runs anything of ours ends the command as any later one does."""
+    """An interrupt before Python runs any of our code ends the command like a later one."""
     installed = Path(sys.executable).parent / "slabyard"
     command = tmp_path / "slabyard"
     shutil.copy(installed, command)
@@ -699,7 +699,7 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
 
 
 def test_free_lists_as_the_files_of_proc_show_them() -> None:
-    """Like the recorded kernel's own, row by row: the same zones and migrate types, figures apart."""
+    """The text looks like the recorded kernel's own, row by row: the same zones and migrate types, with other figures."""
     path = Path(__file__).parents[2] / "traces" / "build.parquet"
     with Trace(path) as opened:
         files = opened.metadata.snapshots[-1].files

@@ -436,7 +436,8 @@ def test_dumps_may_come_from_pipes() -> None:
 
 
 def test_the_workflow_runs(busy: Path, tmp_path: Path) -> None:
-    """Its steps but the installation, as a CI runs them: with its variables, one shell each, until one fails."""
+    """Runs its steps, except the installation, as a CI does: with its variables, each in a shell of its own, until one
+    fails."""
     text = (ROOT / "docs/ci/workflow.yml").read_text()
     variables = dict(re.findall(r"^      ([A-Z_]+): ([^#\n]*?)(?: +#.*)?$", text, re.MULTILINE))
     steps = [re.sub(r"^ {10}", "", part, flags=re.MULTILINE) for part in re.findall(r"run: \|\n((?: {10}.*\n)+)", text)]

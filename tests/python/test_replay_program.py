@@ -99,7 +99,7 @@ def run(*argv: object) -> Any:
 
 
 def refusal(*argv: object) -> str:
-    """The one line that the program refuses with."""
+    """The one line with which the program refuses."""
     done = start(*argv)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -240,7 +240,7 @@ def test_older_objects_live_before_the_first_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allocator", ["slub", "slab", "slqb", "yard"])
 def test_growth_by_cache_adds_up_to_growth(tmp_path: Path, allocator: str) -> None:
-    """Over a peak that is gone at the end, with older objects, and slabs that wait for a grace period."""
+    """With a peak that is gone at the end, older objects, and slabs that wait for a grace period."""
     older = [(NO_HANDLE, 192, 0, 0, 0)] * 50 + [(NO_HANDLE, 1000, NO_CACHE, 0, 0)] * 20
     trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0), (b"inode", 600, 0, 0, 0)], older=older)
     for turn in range(3):
@@ -400,7 +400,7 @@ def test_malloc_of_a_library(tmp_path: Path, replay_malloc: Path) -> None:
 
 
 def test_request_that_says_more_than_its_cache_has(tmp_path: Path) -> None:
-    """An object is as large as its cache's are, and no more of it is written to."""
+    """Touching an object touches what is as large as its cache's objects are, and no more."""
     trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0)], older=[(NO_HANDLE, 1 << 30, 0, 0, 0)])
     for handle in range(3):
         trace.add(CACHE_ALLOC, handle, cache=0, size=1 << 30, time_ns=handle * MS)

@@ -1,4 +1,4 @@
-"""The settings of an allocator on a trace: which are tried, which nothing beats, which tunable matters, what to use."""
+"""The settings of an allocator on a trace: which ones are tried, which are best, which tunable matters, and which to use."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_a_search_finds_the_same_every_time(busy: Path) -> None:
 
 
 def test_sensitivity_finds_what_matters() -> None:
-    """Of a measure that one tunable makes alone, that one is behind all of it."""
+    """If one tunable alone changes a measure, the whole difference is that tunable's."""
     axes = (space.Axis("much", tuple("0123")), space.Axis("nothing", tuple("01234567")))
 
     class Known(trials.Trials):
