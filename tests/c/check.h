@@ -124,6 +124,23 @@ static inline uint64_t check_random(uint64_t *random)
 	return *random * UINT64_C(2685821657736338717);
 }
 
+/* Runs a test under a policy or a spec; if a check fails in it, the name follows. */
+static inline void check_under(const char *policy, void (*test)(const char *policy))
+{
+	unsigned before = check_failures;
+
+	test(policy);
+	if (check_failures != before)
+		fprintf(stderr, "that was %s\n", policy);
+}
+
+/* The same under every policy. */
+#define CHECK_POLICIES(test) \
+	do { \
+		for (const struct sy_policy *const *check_at = sy_policies; *check_at; check_at++) \
+			check_under((*check_at)->name, test); \
+	} while (0)
+
 static inline int check_result(void)
 {
 	if (check_failures)

@@ -90,6 +90,7 @@ static void trimmed(void)
 static void decayed(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
+	const struct sy__decay *decay = &sy__backend_of(heap->pages)->decay;
 	unsigned char *objects[COUNT];
 	size_t refaulted;
 
@@ -103,10 +104,10 @@ static void decayed(void)
 	}
 	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
 	CHECK_FINE(sy_heap_check(heap));
-	refaulted = sy__backend_of(heap->pages)->decay.refaulted;
+	refaulted = decay->refaulted;
 	objects[0] = sy_malloc(heap, SIZE, 0);
 	objects[1] = sy_malloc(heap, SIZE, 0);
-	CHECK(sy__backend_of(heap->pages)->decay.refaulted - refaulted >= SIZE / SY_PAGE_SIZE || sy__backend_of(heap->pages)->decay.doublings); /* a step may have ended */
+	CHECK(decay->refaulted - refaulted >= SIZE / SY_PAGE_SIZE || decay->doublings); /* a step may have ended */
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }

@@ -290,6 +290,14 @@ static void slab_ended(void)
 	sy_heap_close(world.heap);
 }
 
+static void under(const char *policy)
+{
+	in_between(policy);
+	to_and_fro(policy);
+	constructed_by_kfree(policy);
+	other_heap(policy);
+}
+
 int main(void)
 {
 	pthread_t thread;
@@ -297,16 +305,7 @@ int main(void)
 	pthread_barrier_init(&other.told, NULL, 2);
 	pthread_barrier_init(&other.done, NULL, 2);
 	CHECK(!pthread_create(&thread, NULL, obey, NULL));
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-
-		in_between((*at)->name);
-		to_and_fro((*at)->name);
-		constructed_by_kfree((*at)->name);
-		other_heap((*at)->name);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", (*at)->name);
-	}
+	CHECK_POLICIES(under);
 	slab_ended();
 	tell(GO);
 	pthread_join(thread, NULL);

@@ -271,20 +271,19 @@ static void call_from_constructor(const char *policy)
 	world_close(&world);
 }
 
+static void under(const char *policy)
+{
+	short_lives(policy);
+	crowd(policy);
+	after_the_end(policy);
+	call_from_constructor(policy);
+}
+
 int main(void)
 {
 	CHECK(!pthread_key_create(&last_words, destroy_late));
 	left_for_the_next();
 	each_its_own_successor();
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-
-		short_lives((*at)->name);
-		crowd((*at)->name);
-		after_the_end((*at)->name);
-		call_from_constructor((*at)->name);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", (*at)->name);
-	}
+	CHECK_POLICIES(under);
 	return check_result();
 }

@@ -264,9 +264,9 @@ static void trim(const char *policy)
 enum { NEVER, ASKED, UNASKED };
 
 /* Whether a policy gives empty slabs back by itself, when it is asked to, or never. */
-static int gives_back(const struct sy_policy *policy)
+static int gives_back(const char *policy)
 {
-	struct sy_heap *heap = sy_heap_open(policy->name, NULL, NULL);
+	struct sy_heap *heap = sy_heap_open(policy, NULL, NULL);
 	uint64_t used, before, asked;
 	void *objects[20000];
 
@@ -284,22 +284,20 @@ static int gives_back(const struct sy_policy *policy)
 	return asked < used / 4 ? ASKED : NEVER;
 }
 
-static void giving_back(const struct sy_policy *policy)
+static void giving_back(const char *policy)
 {
 	int gives = gives_back(policy);
 
-	CHECK((gives == NEVER) == policy->never_reclaims);
+	CHECK((gives == NEVER) == sy_policy_find(policy)->never_reclaims);
 	if (gives == UNASKED) {
 		sy_platform_set_clock(clock_of_test);
-		decay(policy->name);
-		silence(policy->name);
+		decay(policy);
+		silence(policy);
 		sy_platform_set_clock(NULL);
 	}
 	if (gives != NEVER)
-		trim(policy->name);
+		trim(policy);
 }
-
-/* ---- Opening ------------------------------------------------------------------------------------------------------ */
 
 /* ---- Again --------------------------------------------------------------------------------------------------------- */
 
@@ -432,6 +430,15 @@ static void open_within(const char *policy, const struct sy_heap_options *option
 	CHECK_EQUAL(status, 0);
 }
 
+static void under(const char *policy)
+{
+	run_out(policy);
+	use_buffer(policy, 0, 9 * MIB);
+	use_buffer(policy, 77, 8 * MIB + 46);
+	shrink_full(policy);
+	giving_back(policy);
+}
+
 int main(void)
 {
 	open_wrongly();
@@ -441,17 +448,6 @@ int main(void)
 			open_within("slqb", bounded ? &(struct sy_heap_options){ .limit = 8 * MIB } : NULL, more);
 	refuse_buffers();
 	use_again();
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-		const char *name = (*at)->name;
-
-		run_out(name);
-		use_buffer(name, 0, 9 * MIB);
-		use_buffer(name, 77, 8 * MIB + 46);
-		shrink_full(name);
-		giving_back(*at);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", name);
-	}
+	CHECK_POLICIES(under);
 	return check_result();
 }

@@ -29,7 +29,8 @@ static void tick(struct sy_heap *heap)
 
 static struct sy_heap *open_for(const char *policy, size_t limit)
 {
-	const struct sy_heap_options options = { .reserve = SMALL_RESERVE, .limit = limit, .sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true } };
+	const struct sy_sizing sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true };
+	const struct sy_heap_options options = { .reserve = SMALL_RESERVE, .limit = limit, .sizing = sizing };
 	const char *error = "";
 	struct sy_heap *heap = sy_heap_open(policy, &options, &error);
 

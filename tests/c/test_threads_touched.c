@@ -109,7 +109,8 @@ static void slots_touch_little(void)
 
 int main(void)
 {
-	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick", "bonwick:percpu=16", "bonwick:magazine=on", "slob", "bsd44", "svr4", "sunos4" };
+	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick", "bonwick:percpu=16", "bonwick:magazine=on",
+		"slob", "bsd44", "svr4", "sunos4" };
 
 	if (check_emulated("pages touched by heaps"))
 		return check_result();

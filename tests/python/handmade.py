@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 
 from slabyard.trace import file as trace
 
-PAGE_KINDS = ("mm_page_alloc", "mm_page_free")
-
 
 @dataclass
 class Builder:

@@ -38,13 +38,12 @@
 #include "mutants.h"
 
 #define MODEL_THREADS 4
-#define MODEL_NOBODY 0
 
 struct model {
 	const char *name;
 	void (*set_up)(void);                   /* makes the state in which every execution begins */
 	void (*threads[MODEL_THREADS + 1])(void); /* from the first on, to NULL */
-	uint8_t interrupts[MODEL_THREADS];      /* the thread that each one interrupts, counted from 1; or MODEL_NOBODY */
+	uint8_t interrupts[MODEL_THREADS];      /* the thread that each one interrupts, counted from 1; 0: none */
 	bool stops;                             /* a thread stops slots */
 	const char *(*verify)(void);            /* when all have ended: NULL, or what is wrong */
 };
