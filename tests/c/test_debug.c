@@ -167,6 +167,22 @@ static void writes(const struct sy_policy *policy)
 	sy_pages_destroy(pages);
 }
 
+/* What was written without a later call is found when the heap ends. */
+static void writes_before_the_end(const struct sy_policy *policy)
+{
+	for (unsigned freed = 0; freed < 2; freed++) {
+		struct sy_heap *heap = open_heap(policy, SY_DEBUG_ALL);
+		char *object = sy_kmalloc(heap, 0, 40, 0, SY_ANY_NODE);
+
+		if (freed)
+			sy_kfree(heap, 0, object);
+		object[freed ? 8 : 40] = 1;
+		CHECK(sy_heap_destroy(heap));
+		expect(freed ? SY_BUG_WRITE_AFTER_FREE : SY_BUG_WRITE_PAST_THE_END, object + (freed ? 8 : 40));
+		sy_pages_destroy(pages);
+	}
+}
+
 /* ---- Constructed state -------------------------------------------------------------------------------------------- */
 
 static void states(const struct sy_policy *policy)
@@ -312,6 +328,7 @@ int main(void)
 	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
 		frees(*policy);
 		writes(*policy);
+		writes_before_the_end(*policy);
 		states(*policy);
 		right(*policy, SY_DEBUG_ALL);
 		right(*policy, SY_DEBUG_FREES);
