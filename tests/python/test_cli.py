@@ -88,9 +88,13 @@ def test_list() -> None:
 def test_geometry() -> None:
     done = slabyard("geometry", "--allocator", "slub", "--cpus", "2", "192", "2048", "--format", "json")
     assert json.loads(done.stdout) == [
-        {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64},
-        {"size": 2048, "objects_per_slab": 16, "pages_per_slab": 8, "wasted_bytes": 0},
+        {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64, "sheaf_capacity": 0},
+        {"size": 2048, "objects_per_slab": 16, "pages_per_slab": 8, "wasted_bytes": 0, "sheaf_capacity": 0},
     ]
+    sizes = [str(size) for size in (8, 248, 256, 1016, 1024, 4088, 4096, 8192)]
+    for spec, capacities in (("7.0", [60, 60, 28, 28, 12, 12, 4, 4]), ("6.18", [0] * 8), ("7.0,sheaf_capacity=32", [32] * 8)):
+        found = json.loads(slabyard("geometry", "--allocator", f"slub:linux={spec}", "--format", "json", *sizes).stdout)
+        assert [one["sheaf_capacity"] for one in found] == capacities
     rows = list(csv.DictReader(io.StringIO(slabyard("geometry", "--allocator", "slub", "--format", "csv", "64").stdout)))
     assert [row["objects_per_slab"] for row in rows] == ["64"]
 

@@ -283,3 +283,21 @@ def test_replays_by_the_recorded_rules_begin_with_it(tmp_path: Path) -> None:
     with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
         own, spread = (workload.exact(spec)["caches"][0]["pages_start"] for spec in ("slub", "slub:linux=6.12"))
     assert own < spread == 32
+
+
+def test_a_place_that_was_free_first_has_no_older_object(tmp_path: Path) -> None:
+    """The trace sees objects allocated in a whole slab, and then as many older ones freed there: those came and went unseen."""
+    build = of_slabs(2, 16)
+    used(build, 100, range(16), 0)
+    older_frees(build, 100, 16)
+    older_frees(build, 300, 16)
+    assert sorted(slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))) == ["." * 16, "f" * 16]
+
+
+def test_more_places_than_a_slab_has(tmp_path: Path) -> None:
+    """Addresses of a damaged trace, at which no objects begin: those that are seen last are left out."""
+    build = of_slabs(2, 32)
+    for number in range(32):
+        build.cache_free(scratch.NONE, 0, origin="older", address=BASE + (100 << 12) + 128 * number)
+    used(build, 300, range(16), 0)
+    assert sorted(slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))) == ["." * 16, "f" * 16]

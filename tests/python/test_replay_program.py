@@ -455,7 +455,7 @@ def test_list_and_geometry() -> None:
     fit = next(tunable for tunable in policies["slob"]["tunables"] if tunable["name"] == "fit")
     assert fit["default"] == "next" and fit["choices"] == ["next", "first", "best"]
     found = run("--geometry", "--allocator", "slub", "--cpus", 1, 192, 4096)
-    assert found[0] == {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64}
+    assert found[0] == {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64, "sheaf_capacity": 0}
     assert found[1]["size"] == 4096
     assert "no geometry" in refusal("--geometry", "--allocator", "slob", 64)
     assert "0 is no object size" in refusal("--geometry", "--allocator", "slub", 0)
@@ -482,6 +482,7 @@ def test_check_of_specs() -> None:
     assert json.loads(start("--check", "--allocator", "slub", "--kernel", str(7 << 8)).stdout) == ["cpu_partial"]
     assert "--kernel" in refusal("--check", "--allocator", "slub", "--kernel", "7.0")
     assert "slub" in refusal("--check", "--allocator", "slubb")
+    assert "6.1 has no SLUB_TINY" in refusal("--check", "--allocator", "slub:tiny=on,linux=6.1")
     for spec in ("slub,", "slub,max_order=1"):
         assert f"{spec}: write a colon behind slub: slub:tunable=value" in refusal("--check", "--allocator", spec)
     assert "no/such" in refusal("--check", "--allocator", "malloc:/no/such/lib.so")

@@ -96,14 +96,15 @@ def test_a_tunable_without_effect_changes_no_figure(busy: Path, spec: str) -> No
         usual = server.ask(spec)
         for name in idle:
             for value in tunables[name]["choices"] or ("0", "1", "64"):
-                assert server.ask(f"{spec},{name}={value}") == usual, (name, value)
+                answer = server.ask(f"{spec},{name}={value}")
+                assert answer == usual or "6.1 has no SLUB_TINY" in answer["refused"], (name, value)
         server.close()
 
 
 def test_a_replay_says_that_a_tunable_has_no_effect(busy: Path) -> None:
     for verb in (["replay", busy, "--runs", "1"], ["replay", busy, "--proc", "slabinfo"], ["compare", busy, "--runs", "1"]):
         word = "--allocator" if verb[0] == "replay" else "--allocators"
-        done = slabyard(*verb, word, "slub:tiny=on,linux=6.1,cpu_partial=4,max_order=0")
+        done = slabyard(*verb, word, "slub:tiny=on,linux=6.18,cpu_partial=4,max_order=0")
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("no effect") == 1 and "cpu_partial and linux have no effect" in done.stderr
         assert "no effect" not in slabyard(*verb, word, "slub:cpu_partial=4").stderr
