@@ -260,6 +260,7 @@ struct sy_geometry {
 	uint32_t objects; /* in one slab */
 	uint32_t order;   /* pages of a slab: 2^order */
 	uint32_t wasted;  /* bytes of a slab that no object uses */
+	uint32_t sheaf_capacity; /* objects of a sheaf (SLUB of Linux 7.0) */
 };
 
 /* ---- Bugs of programs ----------------------------------------------------------------------------------------- */

@@ -99,7 +99,10 @@ static bool geometry_by(const int64_t *tunables, struct sy__slub_rules rules, un
 
 bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	return geometry_by(tunables, sy__slub_rules_by(tunables, (struct sy_kernel){ 0 }), cpus, size, geometry);
+	struct sy__slub_rules rules = sy__slub_rules_by(tunables, (struct sy_kernel){ 0 });
+
+	geometry->sheaf_capacity = sy__slub_capacity_by(tunables, rules, size, 0);
+	return geometry_by(tunables, rules, cpus, size, geometry);
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -158,7 +161,8 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 static bool begin_sheaves(struct sy__slub_cache *slub)
 {
 	struct sy_cache *cache = &slub->base.cache;
-	uint32_t capacity = sy__slub_sheaf_capacity(cache);
+	const struct sy_heap *heap = cache->heap;
+	uint32_t capacity = sy__slub_capacity_by(heap->tunables, sy__slub_rules(heap), cache->size, cache->sheaf_capacity);
 
 	if (!capacity)
 		return true;
