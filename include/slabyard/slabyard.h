@@ -312,8 +312,7 @@ struct sy_debug_config {
 
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
-/* The size classes of kmalloc: Linux's, or eight to fourteen to a doubling (sy_usable_size tells). Policies with sizes of their own
- * take no notice. */
+/* The size classes of kmalloc: Linux's, or eight to fourteen to a doubling. Policies with sizes of their own ignore it. */
 enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 
 /* How kmalloc rounds requests. All zero: as Linux does. */

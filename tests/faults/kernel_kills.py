@@ -131,8 +131,8 @@ def kill(place: Place, phase: str, after: float, everything: bool) -> str:
 
 
 def prepare(place: Place, phase: str) -> None:
-    """Brings the folder back to before a phase."""
-    for pattern in {"unpacking": ("sources/*",), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
+    """Brings the folder back to before a phase. Links are counted from the start, as a number of more digits moves what follows it."""
+    for pattern in {"unpacking": ("sources/*", "builds/*/.version"), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
         for path in place.kernels.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     if (kernel := place.finished()) is not None:
