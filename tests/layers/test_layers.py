@@ -58,7 +58,7 @@ MOST_LINES: list[tuple[list[str], int]] = [
     (["include/**/*.h"], 2500),
     (SLAB_API, 2000),
     (["core/policies/slub/*.[ch]"], 2400),
-    (["core/policies/yard/*.[ch]"], 2205),
+    (["core/policies/yard/*.[ch]"], 2200),
 ]
 INLINED = ("malloc", "core/policies/default.h")
 

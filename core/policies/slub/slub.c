@@ -496,7 +496,6 @@ static bool slub_heap_init(struct sy_heap *heap)
 	       (SY__IS_HARDENED || sy__slub_classes_begin(heap));
 }
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
@@ -509,13 +508,13 @@ static const struct sy_tunable tunables[] = {
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, tiny 0" },
-	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[SLUB_MERGE] = { "merge", 1, 0, 1, SY__OFF_ON, false, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 	[SLUB_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
 	[SLUB_LINUX] = { "linux", SY_TUNABLE_AUTO, SLUB_6_1, SLUB_VERSIONS - 1, sy__slub_version_names, false,
 	                 "whose rules hold; auto: the workload's kernel's, where that is known, else 6.1" },
-	[SLUB_TINY] = { "tiny", 0, 0, 1, off_on, false, "SLUB_TINY, for small systems: slots keep nothing, slabs are small" },
-	[SLUB_USERCOPY] = { "usercopy", SY_TUNABLE_AUTO, 0, 1, off_on, false,
+	[SLUB_TINY] = { "tiny", 0, 0, 1, SY__OFF_ON, false, "SLUB_TINY, for small systems: slots keep nothing, slabs are small" },
+	[SLUB_USERCOPY] = { "usercopy", SY_TUNABLE_AUTO, 0, 1, SY__OFF_ON, false,
 	                    "the kernel checks copies to user space; if not, caches may share kmalloc's slabs since 6.2; auto: on, tiny off" },
 	[SLUB_SHEAF_CAPACITY] = { "sheaf_capacity", SY_TUNABLE_AUTO, 0, SY__SLUB_MOST_IN_SHEAF, NULL, false,
 	                          "objects in a sheaf, of those caches that the version gives sheaves; 0: none; auto: the version's" },

@@ -19,7 +19,6 @@
 #include "../../merge.h"
 #include "yard.h"
 
-#define WORD sizeof(void *)
 #define MOST_ORDER 3u         /* of slabs, as long as an object fits */
 #define MOST_ORDER_THREADS 6u /* the same with threads */
 #define FIRST_SLAB ((size_t)16 << 10)
@@ -72,7 +71,7 @@ static unsigned wanted_order(const int64_t *tunables, unsigned cpus, bool thread
 
 bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
+	if (size < sizeof(void *) || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
 	*geometry = sy__geometry_of(wanted_order(tunables, cpus, false, size, 0, 0), size);
 	return true;
@@ -84,14 +83,13 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 {
 	const struct sy_heap *heap = cache->heap;
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
-	unsigned first;
 
 	sy__node_lay_out(&yard->base, 0, cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU);
 	if (cache->size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	first = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
+	yard->first_order = (uint8_t)wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
 	yard->base.order = (uint8_t)wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
-	yard->first_order = (uint8_t)within(0, first, yard->base.order);
+	yard->first_order = (uint8_t)within(0, yard->first_order, yard->base.order);
 	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
 	yard->remote_limit = (uint16_t)within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE);
 	if (heap->tunables[YARD_REMOTE] != SY_TUNABLE_AUTO)

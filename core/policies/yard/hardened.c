@@ -3,9 +3,7 @@
 
 #if __SIZEOF_POINTER__ > 4
 #include "geometry.c" /* first: tables of yard.c have names that its parameters have too */
-
 #include "yard.c"
-
 #include "check.c"
 #include "owned.c"
 #include "remote.c"

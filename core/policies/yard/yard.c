@@ -239,7 +239,6 @@ static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
 }
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
@@ -248,7 +247,7 @@ static const struct sy_tunable tunables[] = {
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 6" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
 	                       "objects that a slab should hold at least; 0: by size" },
-	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[YARD_MERGE] = { "merge", 1, 0, 1, SY__OFF_ON, false, "let caches of alike objects share their slabs" },
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL, false,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
 	[YARD_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
