@@ -143,9 +143,9 @@ def prepare(place: Place, phase: str) -> None:
 
 def make_older(place: Place, every: int) -> None:
     """Has make write over a part of its objects, one in that many: their sources become newer."""
-    sources = next(path for path in place.kernels.glob("sources/*") if path.is_dir() and path.suffix != ".part")
+    sources = next((path for path in place.kernels.glob("sources/*") if path.is_dir() and path.suffix != ".part"), None)
     build = next((path for path in place.kernels.glob("builds/*") if path.is_dir() and path.suffix != ".part"), None)
-    if build is None:
+    if sources is None or build is None:
         return
     for path in [path for number, path in enumerate(sorted(build.rglob("*.o"))) if number % every == 0]:
         source = (sources / path.relative_to(build)).with_suffix(".c")
