@@ -28,7 +28,7 @@ def _tool(name: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge",
-                 "data"):  # fmt: skip
+                 "data", "ends"):  # fmt: skip
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -189,6 +189,12 @@ def test_a_thread_in_the_background_gives_memory_back(built: Path, what: list[st
 def test_no_sample_meets_a_filter(built: Path, how: list[str]) -> None:
     for variables in ({"SLABYARD_SAMPLE": "100"}, {"SLABYARD_DEBUG": "all"}):
         _ok([str(built / "sandbox"), *how], str(run.library()), "yard", **variables)
+
+
+@pytest.mark.parametrize("policy", ["yard", "slob"])
+def test_the_end_of_a_busy_program_finds_nothing(built: Path, policy: str) -> None:
+    """Checks at exit meet objects that other threads are about to free, and have not filled yet."""
+    _ok([str(built / "ends")], str(run.library()), policy, SLABYARD_DEBUG="FP")
 
 
 @pytest.mark.parametrize("how", [["alone"], ["threads"]])
