@@ -173,8 +173,8 @@ def _seed(request: Request, folder: Path) -> None:
         return
     linux, names = request.source.linux, {one.kind.name, request.kind.name}
     remade = {**source.own_files(one.kind), **source.own_files(request.kind)} if len(names) > 1 else {}
-    alike = names <= seed.ALIKE.get(request.arch, frozenset())
-    dependent = None if one.kind.config[linux] == request.kind.config[linux] else seed.takes_more if alike else seed.calls_kmalloc
+    same = one.kind.config[linux] == request.kind.config[linux]
+    dependent = None if same else seed.depends(request.arch, one.kind.name, request.kind.name)
     seed.copy(_folder(one), _folder(request), remade, dependent)
 
 
