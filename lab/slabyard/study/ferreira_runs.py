@@ -61,7 +61,7 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
+FULL = Scale(tuple(range(1, 9)), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
 QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
 
 
