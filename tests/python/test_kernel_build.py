@@ -41,7 +41,7 @@ def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
 
 
 def key(request: build.Request) -> str:
-    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux)
+    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux, request.small)
     return build._key(request, source.own_files(request.kind), wanted)
 
 
@@ -362,7 +362,16 @@ def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
     found = source.find(tree)
     flags = ((False, False), (True, False), (False, True))
     keys = {key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
-    assert len(keys) == 3 * len(config.ARCHITECTURES)
+    keys |= {key(build.Request(found, arch, SLUB, small=True)) for arch in config.SMALL}
+    assert len(keys) == 3 * len(config.ARCHITECTURES) + len(config.SMALL)
+
+
+def test_a_small_kernel_has_what_allocators_are_watched_by() -> None:
+    for arch in config.SMALL:
+        plain, small = (set(config.fragment(arch, SLUB, False, small=there).splitlines()) for there in (False, True))
+        assert "# CONFIG_INET is not set" in small - plain and "CONFIG_INET=y" in plain - small
+        kept = ("SMP", "NUMA", "EXT4_FS", "UNIX", "COMPACTION", "TRANSPARENT_HUGEPAGE", "ENABLE_DEFAULT_TRACERS", "SLUB_DEBUG")
+        assert {f"CONFIG_{name}=y" for name in kept if f"CONFIG_{name}=y" in plain} <= small
 
 
 def test_an_outlined_kernel_starts_from_the_plain_one(tmp_path: Path) -> None:

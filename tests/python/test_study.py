@@ -193,7 +193,8 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
 def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool) -> None:
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
+        assert small
         happened.append(f"{arch} {kind.name} {outlined}")
         if arch == "arm64":
             raise UserError("no room")

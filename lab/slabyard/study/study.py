@@ -83,7 +83,7 @@ def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
     def of(arch: str) -> None:
         with contextlib.suppress(UserError):
             for _, kind, outlined in (kernel for kernel in needed if kernel[0] == arch):
-                build.from_installed(arch, kinds.KINDS[kind], progress, outlined)
+                build.from_installed(arch, kinds.KINDS[kind], progress, outlined, small=True)
 
     architectures = sorted({kernel[0] for kernel in needed})
     with programs.side_by_side(len(architectures)) as pool:
