@@ -1,4 +1,4 @@
-"""Kernels: sources, configuration, and building, with a source that is none (kernel_support)."""
+"""Kernels: sources, configuration, and building, with a sham source (kernel_support)."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ def test_of_two_kinds_with_one_configuration_the_second_starts_from_the_first(tm
 
 
 def remember(folder: Path, copy: Path, name: str, content: bytes, text: str = "", more: str = "") -> Path:
-    """An object as Kbuild remembers it, made of a source that includes <linux/slab.h>."""
+    """An object as Kbuild notes it, compiled from a source that includes <linux/slab.h>."""
     (folder / f"{name}.o").write_bytes(content)
     (copy / f"{name}.c").write_text(text)
     remembered = folder / f".{name}.o.cmd"
@@ -641,7 +641,7 @@ def test_missing_tools_are_told_together(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def needs(tmp_path: Path, present: tuple[str, ...], *words: str, arches: str = "um,x86_64") -> subprocess.CompletedProcess[str]:
-    """What the kernel tests say of a machine that has these programs alone."""
+    """What the kernel tests say on a machine that has only these programs."""
     folder = tmp_path / "bin"
     folder.mkdir(exist_ok=True)
     for name in present:

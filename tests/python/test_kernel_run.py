@@ -1,4 +1,4 @@
-"""Kernels: guests, boots, records and profiles, with a kernel that is none (kernel_support)."""
+"""Kernels: guests, boots, records and profiles, with a sham kernel (kernel_support)."""
 
 from __future__ import annotations
 
