@@ -103,12 +103,19 @@ static verdict make_heap(struct machine *machine, uint32_t index)
 	const struct conformance_config *config = machine->config;
 	uint64_t refused = refused_pages(machine);
 	struct sy_heap_config heap;
+	int64_t own[SY_MAX_TUNABLES];
 
 	sy_heap_defaults(machine->policy, &heap);
+	memcpy(own, heap.tunables, sizeof(own));
 	heap.slots = config->slots;
 	heap.nodes = config->nodes;
 	heap.grace_ns = config->grace_ns;
 	memcpy(heap.tunables, config->tunables, sizeof(heap.tunables));
+	if (sy__heap_refuses(&heap)) { /* settings that do not go together: then the policy's own */
+		if (sy_heap_create(machine->pages, &heap))
+			return "a heap was made with settings that its policy refuses";
+		memcpy(heap.tunables, own, sizeof(heap.tunables));
+	}
 	machine->heaps[index] = sy_heap_create(machine->pages, &heap);
 	if (!machine->heaps[index] && refused_pages(machine) == refused)
 		return "a heap was refused, though no page request failed";

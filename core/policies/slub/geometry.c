@@ -101,8 +101,10 @@ bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, stru
 {
 	struct sy__slub_rules rules = sy__slub_rules_by(tunables, (struct sy_kernel){ 0 });
 
+	if (!geometry_by(tunables, rules, cpus, size, geometry))
+		return false;
 	geometry->sheaf_capacity = sy__slub_capacity_by(tunables, rules, size, 0);
-	return geometry_by(tunables, rules, cpus, size, geometry);
+	return true;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
