@@ -193,6 +193,8 @@ static inline void push(struct sy__bonwick_cache *cache, void *buffer)
 
 /* ---- Calls without a layer: on any slot, and the thread's own -------------------------------------------------- */
 
+/* Not from entries.h: hooks for the lock would cost that template 42 lines, and an allocation two instructions. */
+
 void *sy__bonwick_take_shared(struct sy__bonwick_cache *cache, unsigned slot)
 {
 	void *buffer = NULL;

@@ -1,12 +1,12 @@
 /*
- * yard: counting, and verifying its invariants, as far as ../node.c does not know of them: what slots have.
+ * yard: counts and invariants of what slots have. ../node.c has those of slabs and nodes.
  */
 #include "../../this_slot.h"
 #include "yard.h"
 
 /* ---- Counting --------------------------------------------------------------------------------------------------------- */
 
-/* Of a slot's remote list, as far as it is sound. */
+/* Length of a slot's remote list, as far as it is sound. */
 static uint32_t remote_length(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	uint32_t count = 0;
@@ -16,7 +16,7 @@ static uint32_t remote_length(const struct sy__yard_cache *cache, const struct s
 	return count;
 }
 
-/* A slab that a slot owns, of which that has so many objects besides. */
+/* A slab that a slot owns; ready: its free objects that the slot has on no list of the slab. */
 static void count_owned(struct sy_cache_counts *counts, const struct sy__yard_cache *cache, struct sy_page *page, uint32_t ready)
 {
 	uint32_t free = sy__node_length(&cache->base, page, sy__node_freelist(&cache->base, page)) + sy__node_slab(page)->local_objects + ready;
@@ -74,7 +74,7 @@ static const char *check_slab(struct sy__node_cache *base, struct sy_page *page)
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------ */
 
-/* Whether a slab is the slot's, one that was seen, and what the slot has on its local list is sound. */
+/* Whether the slot owns the slab, the walk over slabs has seen it, and its local list is sound. */
 static bool is_owned(struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page)
 {
 	const struct sy__node_slab *slab = sy__node_slab(page);
@@ -146,7 +146,7 @@ static const char *check_remote(struct sy__yard_cache *cache, const struct sy__y
 	return NULL;
 }
 
-/* The dummy slot must look empty to whoever is on it. */
+/* The dummy slot must look empty to every thread that uses it. */
 static const char *check_dummy(const struct sy__yard_slot *dummy)
 {
 	return dummy->freelist || dummy->slab || dummy->remote || dummy->cache || dummy->first || dummy->empty || dummy->remote_room ?

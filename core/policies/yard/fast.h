@@ -1,7 +1,7 @@
 /*
- * yard: what the fast paths of threads are made of (this_slot.c says how they work), for whoever has them without a call between: the
- * policy's own entries, and malloc (malloc/fast.c). Objects have their links at the start: caches that have them behind, for the
- * sake of constructors or of readers under RCU, take the entries of ../entries.h.
+ * yard: the fast paths of threads, as inline functions (this_slot.c says how they work). The policy's own entries and malloc
+ * (malloc/fast.c) inline them. They serve objects whose link is at the start. Caches with the link behind the object, because of
+ * constructors or of readers under RCU, use the entries of ../entries.h.
  */
 #ifndef SY_YARD_FAST_H
 #define SY_YARD_FAST_H
@@ -9,16 +9,16 @@
 #include "../../this_slot.h"
 #include "yard.h"
 
-/* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
- * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links in front. */
+/* Where the fast paths continue out of line, inside the call, which these functions end: the slot has no free object; the size is 0 or
+ * above SY__KMALLOC_SMALL; an owned slab has become empty; the object is in no slab that the slot owns with links at the start. */
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_now(struct sy_page *, ptrdiff_t slot_offset);
-SY__COLD void sy__yard_freed_again(void *object); /* by two frees in a row */
+SY__COLD void sy__yard_freed_again(void *object); /* two frees in a row */
 void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t slot_offset);
 SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *);
 
-/* In a call: the first object of the slot's freelist, which ends it; or NULL. */
+/* In a call: takes the first object of the slot's freelist and ends the call. NULL: there is none, and the call stays open. */
 #ifndef SY_HARDENED
 static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 {
@@ -32,8 +32,8 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 	return object;
 }
 #else
-/* Of the ring, if that serves. What the program has damaged stays where it is, for those to tell that go on. Nothing is noted, as each
- * free looks at the object's slab. */
+/* The same from the ring, if that serves. A damaged object stays where it is; the slow path reports it. The object is not noted, because
+ * each free looks at the object's slab. */
 static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 {
 	void *object;
@@ -58,7 +58,7 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 }
 #endif
 
-/* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
+/* In a call: frees the object that was handed out last, whose slab is the slot's active one, and ends the call. */
 static inline void sy__yard_put_this_slot(void *object)
 {
 	struct sy__yard_slot *own = sy__call_from();
@@ -72,7 +72,7 @@ static inline void sy__yard_put_this_slot(void *object)
 	sy__call_end();
 }
 
-/* Begins a call: the caller's slot of a small size's class. */
+/* Begins a call. Returns what the caller's slot has of the small size's class. */
 static inline struct sy__yard_slot *sy__yard_small_slot(size_t size, struct sy_heap *heap)
 {
 	return sy__yard_slot_at(sy__yard_heap(heap)->small[(size - 1) / 8], sy__call_begin());
@@ -86,8 +86,8 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 	return sy__likely(object) ? sy__result(object) : sy__yard_malloc_refill(size, heap, own);
 }
 
-/* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
- * of a large allocation's pages has no mark of a slot. What was freed last into its slab, and is freed again, is told there. */
+/* In a call: frees an object that was not the last one handed out. It may be a large allocation, whose pages bear no slot's mark. A second
+ * free of what its slab got last is reported here. */
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
@@ -103,7 +103,7 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 		sy__call_end();
 }
 
-/* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
+/* In a call: the same for any address. NULL, which many programs free often, is found as any address outside the heap is. */
 static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
@@ -117,7 +117,8 @@ static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 		sy__this_slot_free(object, heap);
 }
 
-/* Of any address: bytes that may be written of an object in a slab, which nobody changes while it is in use; 0: it is in none. */
+/* Bytes that may be written to the object at any address; 0: it is in no slab. The slab's state does not change while the object is in
+ * use. */
 static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
@@ -130,8 +131,8 @@ static inline size_t sy__yard_room_this_slot(const void *object, struct sy_heap 
 	return sy__likely(sy__page_is_slab(page)) ? sy__node_slab(page)->cache->object_size : 0;
 }
 
-/* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait
- * for what they stored themselves anyway. */
+/* Frees any address. The branch falls through for objects other than the last one handed out: a hot pair waits for its own stores anyway,
+ * so a taken jump costs it nothing. */
 static inline void sy__yard_free_this_slot(void *object, struct sy_heap *const *heap)
 {
 	if (sy__unlikely(sy__call_begin_with(object)))

@@ -1,19 +1,18 @@
 /*
- * yard: how a cache is laid out, and which caches are one.
+ * yard: how a cache is laid out, and which caches are merged.
  *
- * An object is rounded up to a word. Its link is at its start when it is free, a line that the next client is likely to touch anyway;
- * but behind it where its contents must survive that (a constructor set them, or readers under RCU may still look).
+ * An object is rounded up to a word. A free object has its link at its start, in a cache line that the next client is likely to touch. The
+ * link is behind the object where contents must survive a free (a constructor set them, or readers under RCU may still look).
  *
  * A slab. Its order is the first that holds the number of objects wanted and wastes at most a sixteenth; if there is none up to
  * the largest order, the one that wastes least. An object that is larger than the largest order has a slab of its own.
  *
  * How many objects are wanted. In replays and kernels, where a page is memory from the start, 4 * (fls(CPUs) + 1), as in SLUB.
- * With threads, whose slabs cost no memory before they are carved (owned.c), FIRST_SLAB bytes and FIRST_OBJECTS; of a cache that
- * has several slabs of the order below LARGE_SLAB and LARGE_OBJECTS: of slabs with two or three objects nearly every call makes
- * or ends one.
+ * With threads, where a slab costs no memory before it is carved (owned.c), FIRST_SLAB bytes and FIRST_OBJECTS; once a cache has several
+ * slabs of the order below, LARGE_SLAB and LARGE_OBJECTS: if slabs hold two or three objects, nearly every call makes or ends a slab.
  *
- * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
- * their size, so objects of one size have the alignment that the size has, whatever was asked for.
+ * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of their size, so objects of
+ * one size have the same alignment, whatever was asked for.
  */
 #include "../../geometry.h"
 #include "../../merge.h"
@@ -26,9 +25,9 @@
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
 #define LEAST_WASTE 16u
-#define REMOTE_BYTES ((size_t)32 << 10) /* of objects of others' slabs that a slot gathers, */
-#define LEAST_REMOTE 4u                 /* but so many at least, */
-#define MOST_REMOTE 128u                /* and at most */
+#define REMOTE_BYTES ((size_t)32 << 10) /* of remote objects that a slot gathers, */
+#define LEAST_REMOTE 4u                 /* least number of them, */
+#define MOST_REMOTE 128u                /* and most */
 
 static size_t within(size_t least, size_t value, size_t most)
 {
@@ -37,7 +36,7 @@ static size_t within(size_t least, size_t value, size_t most)
 
 /* ---- Slabs ------------------------------------------------------------------------------------------------------------ */
 
-/* Of all orders up to `most` that hold an object. */
+/* The best order up to `most`, by the rule above. */
 static unsigned slab_order(const int64_t *tunables, unsigned most, size_t wanted, size_t size)
 {
 	unsigned least = sy__order_of(size), first = (unsigned)tunables[YARD_MIN_ORDER], best = least;
@@ -56,7 +55,7 @@ static unsigned slab_order(const int64_t *tunables, unsigned most, size_t wanted
 	return best;
 }
 
-/* With threads, for slabs of so many bytes, or so many objects; else as many as SLUB wants. */
+/* With threads, for slabs of so many bytes or objects; else for as many objects as SLUB wants. */
 static unsigned wanted_order(const int64_t *tunables, unsigned cpus, bool threads, size_t size, size_t bytes, size_t objects)
 {
 	unsigned most = threads ? MOST_ORDER_THREADS : MOST_ORDER;

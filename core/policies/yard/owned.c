@@ -1,17 +1,18 @@
 /*
- * yard: the slabs that a slot owns, and its supply of free objects. All of it is the slot's own but for one exchange of a word, so it
- * runs inside a fast call, without a lock.
+ * yard: the slabs that a slot owns, and its supply of free objects. Only the slab's word is shared, and it is changed by
+ * compare-and-exchange. So all of this runs inside a fast call, without a lock.
  *
- * Slabs wait in the order in which the slot came by them. Where a program frees at random, each slab has gathered free objects
- * by the time that its turn comes, and refills are seldom; of the slab that came last the next allocation would find one. A slab
- * that becomes empty leaves that list from anywhere, hence its links to both sides.
+ * Slabs wait in a queue, first in, first out. Where a program frees at random, each slab has gathered many free objects when its turn
+ * comes, so refills are rare; from the newest slab a refill would get one object. A slab that becomes empty leaves the queue from any
+ * place, so the queue is doubly linked.
  *
- * Carving. The objects of a new slab are not linked at once: nobody may ever need most of them, and they would be written to long
- * before they are used. They are linked as they are needed, up to the end of a page at a time, or a few large ones. A slab that
- * was empty is carved again from its start, and its lists are forgotten. Constructed objects are linked when they are made.
+ * Carving. The objects of a new slab are not linked at once: most may never be needed, and linking writes to them long before they are
+ * used. They are linked when they are needed, up to the end of a page at a time, or a few large ones. An empty slab is carved again from
+ * its start, and its lists are forgotten. Constructed objects are linked when they are made.
  *
- * The remote list serves only a slot that has an active slab, objects of a cache line or more (who gets a smaller one would share
- * its line with the neighbours' owners: passively induced false sharing, Berger et al. 2000, section 2.2), and memory of one node.
+ * The remote list serves allocations only if the slot has an active slab, objects have at least a cache line, and the heap has one node.
+ * Smaller objects would share a cache line with objects of other threads: passively induced false sharing (Berger et al. 2000, section
+ * 2.2).
  */
 #include "../../bug.h"
 #include "../../this_slot.h"
@@ -22,7 +23,8 @@
 
 /* ---- Waiting and empty slabs --------------------------------------------------------------------------------------- */
 
-/* Others may empty it unnoticed, so the slot looks there before it gets memory for something else. */
+/* The slab joins the end of the queue. Other slots' frees may empty it unnoticed, so the slot looks at the queue before it gets more
+ * memory. */
 void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	struct sy__yard_local *local = sy__yard_local(sy__node_slab(page));
@@ -53,7 +55,7 @@ static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 		own->last = local->prev;
 }
 
-/* Whether the objects that came last on a slab's local list are such, and none of them came twice. All of them would be too many. */
+/* Whether the first entries of a slab's local list are objects, and the first is not there twice. To look at all would cost too much. */
 static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_page *page)
 {
 	void *first = sy__yard_local(sy__node_slab(page))->freelist, *at = first;
@@ -71,7 +73,7 @@ static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_p
 	return true;
 }
 
-/* An owned slab has no object in use any more. The active one stays; the caller gives back what is too many of the others. */
+/* An owned slab has become empty. The active one stays; if the slot has too many empty ones now, the caller gives some back. */
 void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	if (page == own->slab)
@@ -88,7 +90,7 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	sy__yard_has_idle(cache, own);
 }
 
-/* Off the slot's lists, but still its own; NULL: it has none. */
+/* Takes an empty slab off the slot's list; the slot still owns it. NULL: there is none. */
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy_page *page = sy__yard_numbered(cache, own->empty);
@@ -100,7 +102,7 @@ struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct s
 	return page;
 }
 
-/* The first that waits, taken without a look at the next. */
+/* Takes the first slab out of the queue, without touching the second one, whose `prev` is then stale. */
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy_page *page = sy__yard_numbered(cache, own->first);
@@ -117,7 +119,7 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Puts the next so many objects, at least one, in front of the freelist, in order of address. */
+/* Links the next `objects` uncarved objects, at least one, in front of the freelist, in order of address. */
 static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
 	size_t size = cache->base.cache.size, before = sy__node_objects(own->slab) - own->uncarved;
@@ -138,8 +140,7 @@ static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own,
 #endif
 }
 
-/* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to
- * CARVED_AHEAD. */
+/* Carves for an empty freelist: to the end of the page; of large objects as many as are carved already, up to CARVED_AHEAD. */
 static void carve_some(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	uint32_t before = sy__node_objects(own->slab) - own->uncarved, ahead = 1 + lesser(before, CARVED_AHEAD - 1);
@@ -149,7 +150,7 @@ static void carve_some(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	carve(cache, own, lesser(objects > ahead ? objects : ahead, own->uncarved));
 }
 
-/* All that is left, as the slab is about to be no longer the slot's. */
+/* Carves all that is left, before the slab leaves the slot. */
 void sy__yard_end_carving(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	if (own->uncarved)
@@ -158,7 +159,7 @@ void sy__yard_end_carving(const struct sy__yard_cache *cache, struct sy__yard_sl
 
 /* ---- Refilling ------------------------------------------------------------------------------------------------------- */
 
-/* The active slab is this one from now on, of which nothing is on the freelist yet; none had been. */
+/* Makes a slab the active one, with an empty freelist. The slot had no active slab. */
 void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	sy__yard_set_owner(sy__node_slab(page), sy__yard_mark(cache, own));
@@ -169,7 +170,7 @@ void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	own->uncarved = 0;
 }
 
-/* The active slab has nothing free, as its word was. It waits for nobody any more, unless the word has changed. */
+/* The active slab is full, as its word was: it leaves the slot. False: the word has changed meanwhile, and the slab stays. */
 static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node_slab *slab, uint64_t *old)
 {
 	uint32_t mark = sy__yard_mark(cache, own);
@@ -183,8 +184,8 @@ static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slo
 	return false;
 }
 
-/* Fills the freelist, which is empty, with a list of so many objects of the active slab. False: the program has damaged it, and its
- * objects are lost. */
+/* Fills the empty freelist with a list of `count` objects of the active slab. False: the program has damaged the list; its objects are
+ * lost. */
 bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *list, uint32_t count)
 {
 	void *last = NULL;
@@ -197,7 +198,7 @@ bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own
 	return true;
 }
 
-/* What others pushed, or what was never carved. False: there is neither, and the slab is full. */
+/* Refills from what others pushed, or by carving. False: there is neither, and the full slab has left the slot. */
 static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy__node_slab *slab = sy__node_slab(own->slab);
@@ -234,7 +235,7 @@ static inline bool fill_from_active(const struct sy__yard_cache *cache, struct s
 	return (sy__likely(list) && sy__likely(sy__yard_fill(cache, own, list, count))) || more_of_active(cache, own);
 }
 
-/* A slab of the slot's becomes its active one. If it was an empty one and all is in the local list, as if new. */
+/* The next waiting slab becomes the active one, or else an empty one. An empty one whose objects are all on the local list starts anew. */
 static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy_page *page = sy__yard_next_owned(cache, own);
@@ -251,8 +252,8 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 	return true;
 }
 
-/* An object of the slabs that the slot owns, on that node, for which its freelist does not serve; NULL: it has none, as the dummy
- * never has. Slabs of other nodes on the way are given up. */
+/* Takes an object from the slot's slabs of that node when the freelist can't serve it; NULL: there is none, as always on the dummy. Active
+ * slabs of other nodes are given up on the way. */
 void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, int node)
 {
 	while (own->slab || activate_next(cache, own)) {
@@ -266,7 +267,7 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 
 /* ---- Freeing ---------------------------------------------------------------------------------------------------------- */
 
-/* A full slab that the slot has filled itself is its own again, and waits. False: it isn't that any more. */
+/* A full slab whose last owner was this slot becomes the slot's again, and waits. False: the slab has changed meanwhile. */
 static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
@@ -282,7 +283,7 @@ static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, s
 	return true;
 }
 
-/* Frees objects, linked from first to last, of a slab that the slot owns, or takes back. False: it is somebody else's. */
+/* Frees objects, linked from first to last, into a slab that the slot owns or can take back. False: it can do neither. */
 bool sy__yard_put_own(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);

@@ -1,20 +1,19 @@
 /*
- * yard: remote frees, objects of slabs that somebody else owns, or nobody.
+ * yard: remote frees: of objects whose slab another slot owns, or none.
  *
- * Why they are gathered. To push an object to its slab takes a compare-and-exchange, and two cache lines that the other processor
- * needs too: the slab's, which its owner reads and writes all the time, and soon the object's. The exchange also waits until all
- * stores before it are in the cache, the object's link among them, whose line may be long in coming. Where one thread takes and
- * another gives, many objects of one slab go home by one exchange. Where threads free at random what any of them took, each gets
- * about as many objects as it gives, and may as well hand them out itself.
+ * Why they are gathered. To push an object to its slab takes a compare-and-exchange, and two cache lines that the other processor needs
+ * too: the slab's, which its owner reads and writes all the time, and soon the object's. The exchange also waits for all stores before it,
+ * the object's link among them, whose cache line may take long to arrive. If one thread allocates and another frees, one exchange sends
+ * many objects of a slab home. If threads free each other's objects at random, each gets about as many as it gives, and may as well hand
+ * them out itself.
  *
- * How. Such a free puts the object on the slot's remote list. To its slab it is still in use. When remote_limit objects have come,
- * whether or not some were handed out since, all that are there go home: each row of them that is of one slab by one exchange.
- * As it is those that came which count, a thread that has taken over another's work does not go on for ever with the objects of
- * that one's slabs, but comes to work in its own. They also go when the slot is drained, when the heap scavenges, each second, and
- * before the slot gets memory that was not there yet, lest the last objects of slabs stay here.
+ * How. A remote free puts the object on the slot's remote list; its slab still counts it as in use. After remote_limit such frees the whole
+ * list goes home, even if some objects were handed out meanwhile: each row of objects of one slab by one exchange. Since frees are counted
+ * and not the length, a thread that took over another's work moves to slabs of its own in the end. The list also goes home when the slot is
+ * drained, when the heap scavenges, each second, and before the slot gets new memory, so that it does not keep slabs alive.
  *
- * Where home is. A slab that a slot owns, or that is partial and will not be empty, takes a row by an exchange alone. A full one
- * becomes partial, and one that will be empty may end, under its node's lock. One that the slot has filled itself it takes back.
+ * Where home is. A slab that is owned, or is partial and stays so, takes a row by an exchange alone. A full one becomes partial, and one
+ * that becomes empty may end: both under the node's lock. A full one that this slot filled becomes the slot's again.
  */
 #include "../../bug.h"
 #include "../../this_slot.h"
@@ -29,8 +28,8 @@ struct row {
 	uint32_t count;
 };
 
-/* The next row of a list of at most so many objects, if what comes next is in a slab of the cache; else false. Whether objects start
- * where the list says is seen when somebody takes the slab's list (owned.c). */
+/* Cuts the next row, of at most *most objects, off the list. False: the next address is in no slab of the cache. Whether objects start
+ * where the list says is checked when a slot takes the slab's list (owned.c). */
 static inline bool cut_row(const struct sy__yard_cache *cache, void **list, uint32_t *most, size_t known, struct row *row)
 {
 	void *at = *list;
@@ -55,8 +54,7 @@ static inline bool cut_row(const struct sy__yard_cache *cache, void **list, uint
 	return true;
 }
 
-/* What the program has done that a list leads to such an address, or has more objects than were freed: behind `last`, if not at
- * once. */
+/* Reports why a list leads to a wrong address `at` (after `last`, or NULL), or has more objects than were freed. */
 static SY__COLD void tell(const struct sy__yard_cache *cache, const void *at, const void *last, uint32_t most)
 {
 	struct sy_heap *heap = cache->base.cache.heap;
@@ -69,7 +67,7 @@ static SY__COLD void tell(const struct sy__yard_cache *cache, const void *at, co
 		sy__bug_free(heap, at);
 }
 
-/* A push that may change the slab's place; pages that went back. */
+/* Pushes a row with the node's lock, as the slab may change its list or end; returns pages that went back. */
 static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
 {
 	struct sy__node_slab *slab = sy__node_slab(row->page);
@@ -98,7 +96,7 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 	return sy__node_discard(&cache->base, slot, row->page);
 }
 
-/* By an exchange alone; false: the slab may change its place. */
+/* Pushes a row by an exchange alone. False: the slab would change its list. */
 static inline bool push_row(struct sy__yard_cache *cache, const struct row *row)
 {
 	struct sy__node_slab *slab = sy__node_slab(row->page);
@@ -141,8 +139,8 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)
 	return pages;
 }
 
-/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. A slot that allocates none has
- * no use for them, and each may be the last one of its slab: it gathers fewer. */
+/* Puts the object on the remote list. If the list is at its limit, it goes home first. A slot without an active slab gathers fewer objects:
+ * it does not allocate, and each may be the last object of its slab. */
 static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, void *object)
 {
 	if (own->remote_room <= 1) {
@@ -153,7 +151,7 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 	sy__yard_push_remote(cache, own, object, cache->base.offset);
 }
 
-/* As far as a look at the lists' first objects tells, and the number of those in use. */
+/* As far as the first object of each list, and the number of objects in use, tell. */
 static bool is_free_already(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page, const void *object)
 {
 	if (sy__yard_owner(sy__node_slab(page)) == sy__yard_mark(cache, own) && sy__yard_local(sy__node_slab(page))->freelist == object)

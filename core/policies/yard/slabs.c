@@ -1,21 +1,21 @@
 /*
- * yard: the life of a slab, away from the fast path. It is born owned, and leaves its slot when it is full (owned.c), when it is an empty
- * one too many, and when the slot is drained: its thread ends, its CPU goes away, or memory is wanted back. Then it joins its node or ends.
+ * yard: the life of a slab, off the fast path. A slot owns it from the start, until it is full (owned.c), until the slot has too many empty
+ * slabs, or until the slot is drained: its thread ends, its CPU goes offline, or memory is short. Then it joins its node or ends.
  *
- * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
- * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
- * else has freed. Each second all slots do that, and when the heap has grown by a quarter (core/this_slot.c), those of idle threads
- * too (sy__yard_scavenge), by whichever thread makes the next slow call. These also give up active slabs of which nothing is in use.
+ * What goes back unasked. Before a slot gets pages that cost new memory, it gives up what it retains (sy__yard_release_retained): its
+ * remote objects go home, and its empty slabs to the page allocator, also those that other slots' frees have emptied. Each second, and when
+ * the heap has grown by a quarter (core/this_slot.c), the next slow call does the same for all slots, those of idle threads too
+ * (sy__yard_scavenge). That also gives up active slabs without an object in use.
  */
 #include "../../this_slot.h"
 #include "yard.h"
 
-#define LOOKS 512u       /* at slabs that wait in a slot, for empty ones, at once */
-#define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
+#define LOOKS 512u       /* at waiting slabs of a slot, in search of empty ones */
+#define SLABS_TO_GROW 3u /* a node gets its first slab of an order when it has memory for this many */
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
 
-/* How large the next slab is to be: the larger slabs are, the more pages may have to be there for a few objects. */
+/* Order of the next slab. It grows with the node's memory: large slabs waste more when there are few objects. */
 static unsigned order_of_next(const struct sy__yard_cache *cache, struct sy__node *node)
 {
 	unsigned order = cache->first_order;
@@ -29,8 +29,7 @@ static unsigned order_of_next(const struct sy__yard_cache *cache, struct sy__nod
 	return order;
 }
 
-/* The page map tells kfree of a heap of threads what a slab's pages belong to, and the first one of a large allocation; false: no
- * memory. */
+/* With threads, enters a slab's pages, or a large allocation's first page, into the page map, where kfree looks; false: no memory. */
 bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page)
 {
 	size_t pages = sy__page_is_slab(page) ? (size_t)1 << sy__page_order(page) : 1;
@@ -38,8 +37,7 @@ bool sy__yard_found_by(struct sy_heap *heap, struct sy_page *page)
 	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, pages);
 }
 
-/* A slab for whoever asked, who has all its objects. NULL: no memory. Called outside local sections, as it may run every heap's
- * shrink. */
+/* A new slab, all of whose objects are the caller's. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(cache->base.cache.heap, slot) : (unsigned)node;
@@ -62,7 +60,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 
 /* ---- From a slot to the node ------------------------------------------------------------------------------------------- */
 
-/* The last object of a list of so many. A program that has freed an object twice gets no endless one, but not the right one either. */
+/* The last object of a list of `count`. If the program has freed an object twice this ends, but at a wrong one. */
 static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t count)
 {
 	while (--count && sy__node_next(&cache->base, at))
@@ -70,10 +68,10 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
 	return at;
 }
 
-/* Makes an owned slab, off the slot's lists, nobody's, with the owner's objects in front of those that others freed. If no object is
- * in use it ends, without a look at them (hardened, with a look at all, see ../links.h). The exchange acquires what others did to the
- * objects that they freed; and no mark stays in a descriptor that may be a large allocation's next. A slab that is partial from now on
- * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. */
+/* Takes an owned slab, which is on no list, from its slot; the slot's free objects join the list of those that others freed. An empty slab
+ * ends, without a look at its objects (hardened, all are looked at, see ../links.h). The exchange acquires what others did to the objects
+ * that they freed. The mark is cleared, as the descriptor may be a large allocation's next. A slab that is partial now joins its node's
+ * list under the same lock: at the tail if others freed into it, else at the head. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
@@ -101,8 +99,8 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
 }
 
-/* Takes the active slab away from a slot; pages that went back. In the slot's local section. What is ready goes in front of the
- * slab's local list, and what is uncarved in front of that, if the slab does not end. */
+/* Takes the active slab from a slot; returns pages that went back. In the slot's local section. The freelist goes in front of the slab's
+ * local list, and uncarved objects in front of that, unless the slab ends. */
 uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
 	struct sy_page *page = own->slab;
@@ -128,7 +126,7 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	return give_up(cache, slot, page);
 }
 
-/* Gives up empty slabs of a slot, but for so many. Where it might keep some, those that go are missed from now on. */
+/* Gives up empty slabs of a slot until `keep` are left. If it may keep some, those that go count as missed. */
 uint64_t sy__yard_give_empties(struct sy__yard_cache *cache, unsigned slot, uint32_t keep)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
@@ -166,7 +164,7 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	return pages;
 }
 
-/* What a slot has when its CPU goes away, or its thread. */
+/* A slot's CPU goes offline, or its thread ends. */
 void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__node_drain_all(heap, slot, drain_slot);
@@ -174,8 +172,8 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
-/* All that a slot has beside its active slab and those with objects in use: those too whose last object somebody else has freed, as
- * far as LOOKS find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
+/* Gives up a slot's remote objects and empty slabs, also waiting ones that other slots' frees have emptied: it looks at LOOKS of these. A
+ * slab that is not empty goes to the end of the queue, so that the next call looks at others. */
 static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
@@ -197,8 +195,8 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 	return pages;
 }
 
-/* The active slab, if nothing of it is in use: all that is out of it is on the freelist. That is looked through once, until it or the
- * number of what is out changes. */
+/* Gives up the active slab if it has no object in use: all that left it are on the freelist. The freelist is counted again only when its
+ * first object, or the number of objects that left the slab, has changed. */
 static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
 	uint32_t out, seen;
@@ -206,7 +204,7 @@ static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct 
 	if (!own->slab)
 		return 0;
 	out = (uint32_t)sy__yard_in_use_now(sy__node_slab(own->slab)) - own->uncarved - sy__node_slab(own->slab)->local_objects;
-	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never that of a slot which nobody looked at */
+	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never 0, as in a slot that was never scavenged */
 	if (own->seen == seen)
 		return 0;
 	own->seen = seen;
@@ -232,7 +230,7 @@ uint64_t sy__yard_scavenge(struct sy_cache *cache)
 		if (!sy__slot_reachable(cache, slot))
 			continue;
 		sy__retained_reset(cache->heap, slot);
-		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
+		if (own->spare || own->missed) /* not written where both are 0: the line is another CPU's */
 			own->spare = own->missed = 0;
 		pages += give_idle(yard, slot) + give_active(yard, slot, own);
 	}

@@ -1,24 +1,22 @@
 /*
  * yard: the fast paths of threads, on the caller's own slot (core/this_slot.h).
  *
- * Nothing but the slot's own line, the object and the thread's own words is written. Which object was handed out last is the
- * thread's to know, with the slot that it came from (sy__call_note): so neither its page's slab nor its cache is looked up when it
- * is freed. Of any other object one look at the page map (core/backend/page_map.h) finds the slab, which says whose it is. What needs
- * the node or the page allocator, one call in hundreds, is a slow call.
+ * They write only the slot's own line, the object and the thread's own words. The thread notes which object was handed out last, and from
+ * which slot (sy__call_note), so a free of that object looks up neither slab nor cache. For any other object one look at the page map
+ * (core/backend/page_map.h) finds the slab and its owner. One call in hundreds needs the node or the page allocator, and is a slow call.
  *
  * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 16, kmem_cache_free 13, kmalloc 23, kfree 16.
  *
- * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote ones. No slab bears its mark. So
- * it takes no fast path, and nothing is ever written to it.
+ * The dummy slot (struct sy_this_slot in policy.h) has no free object, no slab, and no room for remote objects. No slab bears its mark. So
+ * every call on it is a slow one, and nothing is ever written to it.
  */
 #include "../../bug.h"
 #include "fast.h"
 
 /* ---- Allocating ------------------------------------------------------------------------------------------------------- */
 
-/* What was last on a freelist is the last one that is handed out of it. If that is another one, the program has put its link onto
- * another list, by freeing it again in another way than the first time, or has overwritten it. The slot gives up what it has at
- * hand, so that no object is handed out twice. */
+/* The object that was last on a freelist when it was filled must be handed out last. If another one is, the program has freed an object
+ * twice, onto two lists, or has overwritten a link. This reports it, so that no object is handed out twice unnoticed. */
 static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, const void *object)
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
@@ -38,9 +36,9 @@ static inline void check_bottom(const struct sy__yard_cache *cache, struct sy__y
 	own->bottom = 0;
 }
 
-/* The first object of what the slot has, in a call that ends; or NULL: a slow call must follow. Nothing is noted of a remote object,
- * as nothing keeps its slab. Were it noted, and the client gave it away, another thread could free it, end the slab, and have an
- * object of another cache there, which would be freed here next. */
+/* Takes an object from all that the slot has, and ends the call; or NULL: a slow call must follow. A remote object is not noted, because
+ * the slot does not keep its slab. If it were noted, another thread could free it, the slab could end, and a new object of another cache at
+ * that address would be freed into this slot. */
 static inline void *refilled(struct sy__yard_slot *own)
 {
 	struct sy__yard_cache *cache = own->cache;
@@ -51,7 +49,7 @@ static inline void *refilled(struct sy__yard_slot *own)
 		return NULL;
 	check_bottom(cache, own);
 #ifdef SY_HARDENED
-	if (sy__ring_serves(&own->ring)) /* after all: what comes next is damaged */
+	if (sy__ring_serves(&own->ring)) /* not on the fast path: the next object is damaged */
 		object = sy__ring_pop(&own->ring);
 	else
 #endif
@@ -66,7 +64,7 @@ static inline void *refilled(struct sy__yard_slot *own)
 	return object;
 }
 
-/* Of any cache, as the next. */
+/* For any cache, with links at any offset; as the next function. */
 static bool take_of_class(struct sy_cache *cache, unsigned flags, void **object)
 {
 	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
@@ -127,7 +125,7 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 
 /* ---- Freeing ------------------------------------------------------------------------------------------------------------ */
 
-/* What needs the node, or sends remote objects home. */
+/* A free that needs the node, or sends remote objects home. */
 static SY__OUT_OF_LINE void free_slow_this_slot(struct sy__yard_cache *cache, void *object)
 {
 	unsigned slot;
@@ -138,7 +136,7 @@ static SY__OUT_OF_LINE void free_slow_this_slot(struct sy__yard_cache *cache, vo
 	sy__this_slot_leave(cache->base.cache.heap);
 }
 
-/* The slot may have come by one empty slab too many, in a call that ends. */
+/* Ends a call in which the slot may have got one empty slab too many. */
 static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	unsigned slot;
@@ -153,7 +151,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 	sy__this_slot_leave(cache->base.cache.heap);
 }
 
-/* An owned slab that has no object in use any more, in a call that ends. */
+/* An owned slab has become empty. Ends the call. */
 SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache = sy__yard_cache_of(page);
@@ -163,7 +161,7 @@ SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_o
 	end_with_empties(cache, own);
 }
 
-/* Of a full slab that the slot has filled, in a call that ends. */
+/* Frees an object of a full slab that this slot has filled, and ends the call. */
 static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
 {
 	if (sy__likely(sy__yard_put_own(cache, own, page, object, object, 1)))
@@ -172,13 +170,13 @@ static SY__OUT_OF_LINE void put_own_this_slot(struct sy__yard_cache *cache, stru
 		free_slow_this_slot(cache, object);
 }
 
-/* In a call: of what came last into its slab already. */
+/* In a call: of an object that is already first on its slab's local list. */
 SY__COLD void sy__yard_kfree_again(void *object, struct sy_page *page)
 {
 	free_slow_this_slot(sy__yard_cache_of(page), object);
 }
 
-/* What is in no slab of the slot's with links at the start of objects. */
+/* Frees an object that is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache;
@@ -242,8 +240,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 #define CLEARED_HERE 512u /* bytes; more take a call */
 
-/* Of an object out of the ring: back into its slab, or onto the remote list. In a call that stays open; false: a slow one must
- * follow. */
+/* Frees an object from the ring into its slab, or onto the remote list. The call stays open. False: a slow call must follow. */
 static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
@@ -253,7 +250,7 @@ static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, v
 	       sy__yard_push_remote(cache, own, object, cache->base.offset);
 }
 
-/* So many of the ring's oldest objects, as long as they are marked, and in slabs of the slot's that do not become empty. */
+/* Frees the ring's `count` oldest objects, up to one that is not marked, or whose slab is not the slot's or becomes empty. */
 static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
 {
 	const struct sy__page_map *map = &sy__yard_heap(cache->base.cache.heap)->page_map;
@@ -275,7 +272,7 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 	own->ring.held -= i;
 }
 
-/* The older half of a full ring, in a call that ends. Where a slow one ends it, the rest stays. */
+/* Frees the older half of a full ring, and ends the call. If a slow call has to end it, the rest stays in the ring. */
 static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	uint32_t half = cache->base.kept / 2u;
@@ -309,7 +306,7 @@ static SY__OUT_OF_LINE void clear_and_keep(struct sy__yard_cache *cache, struct 
 	keep(cache, own, object, key);
 }
 
-/* Of an object of a few words, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
+/* Clears an object of a few words inline, as a call would have to save registers. The fence keeps compilers from making it a call. */
 static inline void clear(void *object, uint32_t bytes)
 {
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -325,7 +322,7 @@ static inline void clear(void *object, uint32_t bytes)
 	}
 }
 
-/* In a call, which ends. False: it is still open, and nothing has been done, as the free is wrong, or the slot new to the cache. */
+/* Frees in a call, and ends it. False, with the call open and nothing done: the free is wrong, or the slot is new to the cache. */
 static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
 {
 	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);

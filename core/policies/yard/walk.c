@@ -1,14 +1,14 @@
 /*
  * yard: what is in a slab, for walks (core/walk.h).
  *
- * An owned slab's mark says whose it is, and the slot on which of its lists it is. A slab that nobody owns is on its node's list,
- * or nowhere: full. Free objects are where the table in yard.c says.
+ * An owned slab's mark names its slot, and the slot's lists tell its state. A slab without an owner is on its node's list, or is full and
+ * on none. Free objects are where the table in yard.c says.
  */
 #include "../../this_slot.h"
 #include "../../walk.h"
 #include "yard.h"
 
-/* Whether the slab is owned by a slot, and by which. */
+/* Whether a slot owns the slab, and which. */
 static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, unsigned *slot)
 {
 	*slot = (unsigned)((sy__yard_owner(sy__node_slab(page)) & ~7u) / cache->base.stride);
@@ -41,7 +41,7 @@ static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 			sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);
 }
 
-/* Which of the slot's lists has the slab, and where. */
+/* Which of the slot's lists the slab is on, and its place there. */
 static const char *locate_in_slot(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, const struct sy_page *page,
                                   uint64_t *place)
 {
@@ -55,7 +55,7 @@ static const char *locate_in_slot(const struct sy__yard_cache *cache, const stru
 	return "active";
 }
 
-/* Of a slot that may not be looked at, no more than that it has the slab. */
+/* If the slot may not be looked at, it says only that the slot owns the slab. */
 static bool locate(struct sy__node_cache *base, struct sy_page *page, struct sy_slab *slab)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);

@@ -2,10 +2,10 @@
  * yard: slabs with owners.
  *
  * slabyard's own allocator. A slab is a block of pages cut into objects of one size, as in SLUB: free objects are linked through
- * themselves, and all else that there is to know of a slab fits its page's descriptor. But here a slab has an owner, a CPU slot,
- * as a page of mimalloc has (Leijen, Zorn and de Moura 2019): the owner frees into all its slabs by plain stores, and allocates
- * from one after the other. What anybody else frees gathers on that one's own remote list, and goes home in batches, as in
- * snmalloc (Liétar et al. 2019); until then it may serve him, as do the sheaves of Linux 6.18. That is the only way home.
+ * themselves, and all other state of a slab is in its page's descriptor. But here a slab has an owner, a CPU slot, as a page of mimalloc
+ * has (Leijen, Zorn and de Moura 2019): the owner frees into all its slabs by plain stores, and allocates from one after the other. Any
+ * other slot gathers the objects it frees on its own remote list, and sends them home in batches, as in snmalloc (Liétar et al. 2019);
+ * until then it may hand them out again, as from the sheaves of Linux 6.18. That is the only way home.
  *
  * A slab is                                             and leaves that state when
  *
@@ -26,19 +26,19 @@
  *
  * A constructed object has been constructed in each of these states, and keeps what its last client left.
  *
- * Fast path. pop and push below, and for threads fast.h. An object is taken off the freelist. What the active slab gets back goes
- * there too where the caller names the slot; with threads only the object that was handed out last does, any other to the local
- * list of its slab, active or not: of a class with several slabs a free meets the active one at random, and a branch on that costs
- * more than it saves. Nothing shared is written.
+ * Fast path. pop and push below, and for threads fast.h. An allocation takes an object off the freelist. Where the caller names the slot, a
+ * free into the active slab goes to the freelist too. With threads only the object handed out last does; any other goes to the local list
+ * of its slab, active or not: in a class with several slabs a free meets the active one at random, and a branch on that costs more than it
+ * saves. Nothing shared is written.
  *
- * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
- * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the list of the node that
- * is asked for, else the nearest; those of other nodes, if any will do; the page allocator. Frees are in remote.c.
+ * An allocation looks in this order: the slot's freelist; its remote list, if that may serve; the active slab's local list, pushed and
+ * uncarved objects; the waiting slabs, oldest first; the empty ones (up to here: owned.c); the list of the wanted node, or of the nearest;
+ * other nodes' lists, if any node will do; the page allocator. Frees are in remote.c.
  *
- * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
- * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab
- * comes onto that list or leaves it, is made or ends. No lock is held while pages are taken, and no local section either, as that
- * may run this cache's own shrink; pages are given back without a lock.
+ * Locks (level 2 of types.h). A slot's state, with the local lists of its slabs, belongs to the code in its local section. A slab's word is
+ * changed by compare-and-exchange. The lock of a node covers its list and figures; it is taken when a slab joins or leaves the list, is
+ * made or ends. Pages are taken with no lock held and outside local sections, as that may run this cache's own shrink; they are given back
+ * without a lock.
  *
  * Invariants, verified by check.c: owned slabs are exactly those of slots, and bear their slot's mark; a slab that nobody owns is
  * on its node's list if and only if it has free objects; in use + pushed + given back = objects, where "in use" has what is
@@ -48,7 +48,7 @@
 
 #include "../../this_slot.h"
 
-#define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
+#define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps in a cache because it needs them again and again */
 
 typedef struct sy__yard_cache entry_cache;
 typedef struct sy__yard_slot entry_own;
@@ -73,8 +73,8 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 	return *object;
 }
 
-/* Onto the freelist, if the active slab is the object's; into a slab of the slot's that waits, if that does not become empty; or onto
- * the remote list. Not what came last there already. */
+/* Onto the freelist, if the object is of the active slab; onto the local list of a waiting slab, if that does not become empty; or onto the
+ * remote list. False also if the object is already first on that list. */
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
 {
 	struct sy_page *head = sy__page_head((struct sy_page *)page);
@@ -120,7 +120,7 @@ void sy__yard_choose_entries(struct sy__yard_cache *cache)
 
 /* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
 
-/* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
+/* The first slab of a node's list becomes the active one of a slot that has none. With the node's lock held. */
 static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
 	struct sy_page *page = sy__node_first_partial(&cache->base, node);
@@ -133,8 +133,8 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)), sy__word_objects(old) - sy__word_in_use(old));
 }
 
-/* Of so many nodes, in turn from that one's number on, as no distances are known here. Whether one has any is asked before its lock
- * is taken, as most lists are empty when slots run out; relaxed, since it is asked again. */
+/* Tries `nodes` nodes in order of number from `first` on, as no distances are known here. It looks for slabs before it takes a lock, as
+ * most lists are empty when slots run out; relaxed, since it looks again under the lock. */
 static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, unsigned nodes)
 {
 	for (unsigned i = 0; i < nodes && !own->slab; i++) {
@@ -150,7 +150,7 @@ static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own
 	return own->slab;
 }
 
-/* Of the slot's slabs, or its nodes'. */
+/* Takes an object from the slot's slabs, or from slabs of the nodes. */
 static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int node)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
@@ -166,7 +166,7 @@ static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int n
 	return object;
 }
 
-/* The slot has got a slab from the page allocator. Had it kept one that went, it need not have: it may keep more from now on. */
+/* The slot has got a slab from the page allocator. If it gave up an empty one before, it may keep more of them from now on. */
 static void spare_more(struct sy__yard_slot *own, const struct sy_page *page)
 {
 	unsigned more = 2u * own->spare + 1, most = (unsigned)(SPARE_BYTES >> SY_PAGE_SHIFT >> sy__page_order(page));
@@ -187,7 +187,7 @@ static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsig
 	if (!page)
 		return NULL;
 	sy__local_begin(slot);
-	/* Somebody may have been here while the page allocator worked. */
+	/* Another caller may have used the slot while the page allocator worked. */
 	if (own->slab)
 		sy__yard_deactivate(cache, slot, own);
 	sy__yard_activate(cache, own, page);

@@ -28,11 +28,11 @@ _Static_assert(sizeof(struct sy__yard_local) <= SY__NODE_OWN_BYTES, "a slab has 
 
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
-#define SY__YARD_EMPTY 2u        /* slabs without an object in use that a slot keeps in any case, */
-#define SY__YARD_MOST_SPARE 200u /* and so many more at most because it needs them again and again; */
-#define SY__YARD_FEW_SLOTS 16u   /* where threads have had more slots, none in any case: those of idle threads would be too many */
+#define SY__YARD_EMPTY 2u        /* empty slabs that a slot always keeps, */
+#define SY__YARD_MOST_SPARE 200u /* and most further ones that it keeps because it needs them again and again; */
+#define SY__YARD_FEW_SLOTS 16u   /* if threads have had more slots, none is always kept: idle threads would hold too many */
 
-/* What a slot has of a cache, on a cache line of its own. All zero: nothing yet, as of the dummy for ever. */
+/* What a slot has of a cache, on a cache line of its own. All zero: nothing yet. The dummy's stays so. */
 struct sy__yard_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	struct sy_page *slab;         /* the active slab, or NULL */
@@ -42,12 +42,12 @@ struct sy__yard_slot {
 	uint32_t empty;               /* the newest owned slab without an object in use, by number; 0: there is none */
 	uint8_t empty_slabs;          /* how many there are of these; */
 	uint8_t spare;                /* how many may be, beyond SY__YARD_EMPTY; */
-	uint8_t missed;               /* how many went for want of such, and have not been taken again */
+	uint8_t missed;               /* empty slabs given up for want of `spare`, less new slabs taken since */
 	uint16_t uncarved;            /* objects at the end of the active slab that are on no list yet */
-	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
+	uint16_t remote_room;         /* 1 + objects that may still join `remote` before it goes home */
 	int16_t node;                 /* of the active slab */
-	uint32_t bottom;              /* what was last on the freelist when it was filled: the lower half of its address; 0: unknown */
-	uint32_t seen;                /* tells what it was when the slot was last scavenged, see give_active */
+	uint32_t bottom;              /* lower half of the address of the freelist's last object when it was filled; 0: unknown */
+	uint32_t seen;                /* freelist and objects out at the last scavenge, see give_active */
 #ifdef SY_HARDENED
 	struct sy__ring ring;
 #endif
@@ -56,7 +56,7 @@ _Static_assert(sizeof(struct sy__yard_slot) % SY_CACHE_LINE == 0, "slots are fou
 
 struct sy__yard_cache {
 	struct sy__node_cache base;
-	uint16_t remote_limit; /* objects that a slot gathers of others' slabs, at least one */
+	uint16_t remote_limit; /* remote objects that a slot gathers, at least one */
 	uint8_t first_order;   /* of the first slabs; of later ones up to base.order */
 };
 
@@ -106,8 +106,8 @@ static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *c
 	return sy__yard_own_at(cache, (ptrdiff_t)(slot * cache->base.stride));
 }
 
-/* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
- * a slab goes, an exchange of the word acquires what others did to the objects that they freed. */
+/* Only the number of objects in use in the word. Relaxed: it only decides whether the slab joins the slot's empty ones. Before an empty
+ * slab goes, an exchange of the word acquires what others did to the objects that they freed. */
 static inline uint16_t sy__yard_in_use_now(const struct sy__node_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;
@@ -117,14 +117,14 @@ static inline uint16_t sy__yard_in_use_now(const struct sy__node_slab *slab)
 
 /* ---- Owners ----------------------------------------------------------------------------------------------------- */
 
-/* Tells a slot from all others, and from nobody: the distance of what it has from slot 0's, which the fast path has at hand. And
- * where links are: a path that expects them at the start of objects so takes all other slabs for somebody else's. */
+/* A slot's mark: its state's distance from slot 0's, which the fast path has in a register. It also says where links are. So a path that
+ * expects links at the start of objects sees every other slab as foreign. */
 static inline uint32_t sy__yard_mark_at(ptrdiff_t slot_offset, size_t offset)
 {
 	return (uint32_t)slot_offset + (offset ? 3u : 1u);
 }
 
-/* As sy__call_begin has it. */
+/* The slot's offset, as sy__call_begin returns it. */
 static inline ptrdiff_t sy__yard_slot_offset(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	return (const char *)own - cache->base.slots;
@@ -135,7 +135,7 @@ static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const s
 	return sy__yard_mark_at(sy__yard_slot_offset(cache, own), cache->base.offset);
 }
 
-/* Relaxed: nobody but a slot itself sets or takes away that slot's mark, so nobody finds the own one by mistake. */
+/* Relaxed: only the slot itself sets or removes its mark, so it never finds its own mark by mistake. */
 static inline uint32_t sy__yard_owner(const struct sy__node_slab *slab)
 {
 	return __atomic_load_n(&slab->owner, __ATOMIC_RELAXED);
@@ -162,8 +162,8 @@ static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, c
 	return (heap->threads && sy__slots_high() > SY__YARD_FEW_SLOTS ? 0u : SY__YARD_EMPTY) + (spares ? own->spare : 0u);
 }
 
-/* The next object of a list of the slot's that has one: its freelist, or `remote`. Hardened, NULL if the program has written into it: the
- * list is lost. */
+/* Takes the first object of the slot's freelist or of `remote`, which is not empty. Hardened, NULL if the program has written into the
+ * object: the list is lost. */
 static inline void *sy__yard_pop(const struct sy__yard_cache *cache, void **list, size_t offset)
 {
 	void *object = *list, *next = sy__link_take(&cache->base, object, offset);
@@ -174,9 +174,9 @@ static inline void *sy__yard_pop(const struct sy__yard_cache *cache, void **list
 	return object;
 }
 
-/* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
- * says: it may be about to say so, which is then noticed later. Counts in memory, and only then reads that: a processor hands what
- * was stored a moment ago on to the load behind it, but not to one that widens it. */
+/* Frees an object into a slab that the slot owns, active or not. True: the slab is empty, as far as its word says; if the word is just
+ * changing, that is noticed later. The count is stored and then loaded with the same width, as processors forward a store to a load that is
+ * no wider. */
 static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
@@ -188,8 +188,8 @@ static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struc
 	return slab->local_objects == sy__yard_in_use_now(slab);
 }
 
-/* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
- * none yet, or is the dummy; or the object came last already. Reads nothing of the object before, whose line may be long in coming. */
+/* Puts an object of another owner's slab on the remote list. False, and nothing done: the list must go home first, the slot is new or the
+ * dummy, or the object is already first on the list. It does not read the object, whose cache line may take long to arrive. */
 static inline bool sy__yard_push_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, size_t offset)
 {
 	if (sy__unlikely(own->remote_room <= 1) || sy__unlikely(own->remote == object))
@@ -206,7 +206,7 @@ static inline bool sy__yard_remote_serves(const struct sy__yard_cache *cache, co
 	return own->remote && own->slab && cache->base.cache.size >= SY_CACHE_LINE && cache->base.cache.heap->nodes == 1;
 }
 
-/* A slab by a number, as two pointers to others are more than a descriptor has room for. */
+/* Slabs link to each other by number: a descriptor has no room for two pointers. */
 static inline uint32_t sy__yard_number(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
 	return sy__page_to_number(cache->base.table, page);
@@ -217,13 +217,13 @@ static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cac
 	return number ? sy__page_of_number(cache->base.table, number) : NULL;
 }
 
-/* Behind a slab on a slot's list. */
+/* The next slab on a slot's list. */
 static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache, struct sy_page *page)
 {
 	return sy__yard_numbered(cache, sy__yard_local(sy__node_slab(page))->next);
 }
 
-/* yard.c; with threads a cache's entries */
+/* yard.c: chooses a cache's entries, with threads. */
 void sy__yard_choose_entries(struct sy__yard_cache *);
 
 /* this_slot.c, with threads: entries. */
@@ -240,7 +240,7 @@ void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, str
 bool sy__yard_fill(const struct sy__yard_cache *, struct sy__yard_slot *, void *list, uint32_t count);
 bool sy__yard_put_own(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 
-/* remote.c: frees that are not the fast path's; the slot's remote objects go home. Pages that went back. */
+/* remote.c: frees that the fast path can't serve; sends the slot's remote objects home, and returns the pages that went back. */
 void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
 uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
