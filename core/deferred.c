@@ -14,8 +14,8 @@
  * Invariants: due times never decrease along the queue; the last entry's next is NULL; counters.deferred is the length.
  *
  * Lock: sy_heap.deferred_lock, held for a few instructions and never across a call. grace_passed runs without it, and may queue
- * again. A relaxed load of deferred_first tells without the lock whether anything waits: who sees an entry takes the lock before
- * following it, and who misses a new one sees it at a later tick.
+ * again. A relaxed load of deferred_first tells without the lock whether anything waits: a tick that sees an entry takes the lock before it
+ * follows it, and one that misses a new entry leaves it to a later tick.
  */
 #include "deferred.h"
 

@@ -111,7 +111,7 @@ static void discard_pages(struct sy_pages *pages, uint64_t number, size_t count)
 	sy__source_discard(pages->base.memory + ((size_t)number << SY_PAGE_SHIFT), count << SY_PAGE_SHIFT);
 }
 
-/* Some of a huge block goes back: asks for small pages, lest the system make it whole again. */
+/* Part of a huge block goes back: asks for small pages, so that the system does not fill it up again. */
 static void end_huge(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);

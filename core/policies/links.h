@@ -1,40 +1,39 @@
 /*
- * Links of free objects, as they are and hardened. For yard and SLUB; docs/hardening.md says what it is for.
+ * Links of free objects, plain and hardened, for yard and SLUB. docs/hardening.md says what hardening is for.
  *
- * A policy's sources are compiled twice. As they are, a link is a pointer in a free object, and every function here is one load or
- * store, or nothing. With SY_HARDENED (yard/hardened.c, slub/hardened.c) a heap that asks for it by its tunable `harden` gets the
- * same policy with the following. So a heap that does not ask runs the same instructions as if there were none.
+ * A policy's sources are compiled twice. Plain, a link is a pointer in a free object, and every function here is one load or store, or
+ * nothing. With SY_HARDENED (yard/hardened.c, slub/hardened.c), for heaps with the tunable `harden`, links are as follows. So hardening
+ * costs other heaps no instruction.
  *
- * The one mechanism. A hardened link is a word that holds where the list goes on, multiplied by an odd secret of the cache, and mixed
- * with a key that depends on the link's own address and on more secrets. What it holds, once decoded, is
+ * The one mechanism. A hardened link is a word: the place of the next object, multiplied by an odd secret of the cache, and mixed with a
+ * key that depends on the link's own address and on more secrets. The decoded word is
  *
  *     bits 63 … 42         41 … 0
  *          0: a link       where the next free object is, in words from the heap's first one; from 1 on, as 0 ends a list
  *          1: a mark       0: the object is in its slot's ring
  *
- * The multiplication carries each bit that a program has changed to the upper bits, or has changed those themselves: all words but one in
- * 2^22 are wrong. To tell takes one multiplication that waits for the word, and one that does not.
+ * Decoding carries a change of any bit into the upper bits, which must then be 0 by chance: one word in 2^22 passes. The check takes one
+ * multiplication that waits for the word, and one that does not.
  *
- *   - It is written only when an object is freed, and taken away when it is handed out: an object is handed out if and only if its
- *     link is right. So whatever a program writes there, a list leads only where the heap made it lead: a wrong link ends the program,
- *     but for one in 2^22.
- *   - An object that is freed and has a right link or mark is free already, wherever it is, and however long ago that was.
+ *   - A link is written when an object is freed, and cleared when it is handed out, which needs a right link. So whatever a program writes
+ *     there, a list leads only where the heap made it lead: a wrong link ends the program, except for one in 2^22.
+ *   - A freed object that has a right link or mark is free already, on whatever list, and however long ago that was.
  *   - A slab ends only when all its objects are on its list, each by a right link.
  *
- * What `harden` adds to that, each by itself:
+ * What `harden` can add to that:
  *
- *   zero        what an object held is cleared when it is freed
- *   random      objects of a new slab are linked in random order among a few neighbours, none behind the one that lies before it; and
- *               slabs without an owner queue at either end of their node's list. A few, as programs use objects in the order in which
- *               they got them: further apart, each would wait for memory that processors fetch ahead otherwise
- *   apart       a slab's addresses stay its cache's: one that would go to the page allocator is retired, and used again by its cache
- *               before others. Its memory goes back to the system, each second and when memory is short. Caches are not merged
+ *   zero        an object is cleared when it is freed
+ *   random      in a new slab, groups of a few neighbouring objects are linked in random order, none right behind the one before it in
+ *               memory; and slabs without an owner join either end of their node's list. Groups are small because programs use objects in
+ *               the order in which they got them, and processors prefetch only what is near
+ *   apart       addresses stay with their cache: an empty slab is retired instead of going to the page allocator, and its cache uses it
+ *               again first. Its memory goes back to the system, each second and when memory is short. Caches are not merged
  *   quarantine  an object that was freed is handed out again only after some others
  *
- * The ring. A slot keeps the objects that it freed last in a ring of plain pointers, apart from them. They are handed out again, the
- * oldest first, but for half of a ring with `quarantine`. So most pairs need no link. When the ring is full, the older half goes to
- * the slabs. In order, for the same reason as above. Objects in the ring are in use to their slab, as remote ones are, and have a mark
- * in place of a link.
+ * The ring. A slot keeps the objects that it freed last in a ring of plain pointers, outside the objects. It hands them out again, the
+ * oldest first; with `quarantine` it always retains half a ring. So most pairs need no link. When the ring is full, the older half goes to
+ * the slabs, in order, for the same reason as above. A slab counts objects in a ring as in use, as it does remote ones, and they have a
+ * mark in place of a link.
  *
  * Secrets and the order of objects are random in heaps of threads and in kernels. In a replay they follow from the objects' size, so
  * that every run has the same result.
@@ -59,7 +58,7 @@ enum sy__harden {
 #define SY__HARDEN_MOST SY__HARDEN_ALL
 #define SY__HARDENED(policy) (&(policy))
 #else
-#define SY__HARDEN_MOST 0 /* a word has no room for what tells that it is right */
+#define SY__HARDEN_MOST 0 /* a word has no room for check bits */
 #define SY__HARDENED(policy) NULL
 #endif
 #define SY__HARDEN_TUNABLE(words)                                                                                  \
@@ -69,9 +68,9 @@ enum sy__harden {
 #ifdef SY_HARDENED
 
 #define SY__IS_HARDENED true
-#define SY__DAMAGED ((void *)1) /* where a link leads that is wrong */
-#define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a slab that waits for its cache to need one: of no objects, one is in use */
-#define SY__LINK_BITS 42 /* of a decoded word, below those that tell whether it is right */
+#define SY__DAMAGED ((void *)1) /* the target of a wrong link */
+#define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a retired slab: it has no objects, but one in use */
+#define SY__LINK_BITS 42 /* of a decoded word, below the check bits */
 #define SY__RING_IN(slot) offsetof(slot, ring)
 #define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
 
@@ -153,7 +152,7 @@ static inline bool sy__link_is_wrong(const void *next)
 	return sy__unlikely(next == SY__DAMAGED);
 }
 
-/* Tells the program that it has written into a free object. NULL, for lists to end there. */
+/* Reports that the program has written into a free object. Returns NULL, so that lists end there. */
 SY__COLD void *sy__node_damaged(const struct sy__node_cache *, const void *object);
 
 #else
@@ -199,7 +198,7 @@ static inline bool sy__keeps_apart(const struct sy_heap *heap)
 	return SY__IS_HARDENED && heap->tunables[heap->policy->harden] & SY__HARDEN_APART;
 }
 
-/* Of a list that a program may have written into; hardened, SY__DAMAGED behind such an object. */
+/* The next object of a list that the program may have damaged; hardened, SY__DAMAGED after a damaged object. */
 static inline void *sy__node_peek(const struct sy__node_cache *cache, const void *object)
 {
 	return sy__link(cache, object, cache->offset);
@@ -228,8 +227,8 @@ static inline uint32_t sy__random_below(uint64_t *random, uint32_t below)
 	return (uint32_t)((*random >> 32) * below >> 32);
 }
 
-/* Of a slot that is new to the cache: its ring, and random numbers of its own. Objects of other memory nodes are not handed out from
- * it, so where there are several, none is. */
+/* For a slot that is new to the cache: its ring, and its own random numbers. With several memory nodes it hands out nothing from the ring,
+ * which may hold objects of other nodes. */
 static inline void sy__ring_begin(const struct sy__node_cache *cache, struct sy__ring *own)
 {
 	if (sy__likely(own->cache))
@@ -239,8 +238,8 @@ static inline void sy__ring_begin(const struct sy__node_cache *cache, struct sy_
 	own->least = cache->cache.heap->nodes > 1 ? cache->kept : cache->harden & SY__HARDEN_QUARANTINE ? cache->kept / 2 : 0;
 }
 
-/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. A slab that has retired, or
- * waits for a grace period, is said to have no objects. */
+/* Whether an object of the cache starts there, in the slab with this head; it reads only the cache's structure and the word. A slab that
+ * has retired, or waits for a grace period, has no objects. */
 static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
 	size_t distance = (size_t)((const char *)object - cache->memory) - ((size_t)(head - cache->table) << SY_PAGE_SHIFT);
@@ -250,13 +249,13 @@ static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct 
 	       sy__word_objects(sy__node_word(head));
 }
 
-/* Whether what is at such a place is free already, as far as can be told at once. */
+/* Whether the object there is free already, as far as its own link tells. */
 static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, uint64_t key)
 {
 	return sy__link_is_there(sy__link_holds(cache, *sy__link_at(object, cache->offset), key));
 }
 
-/* Tells what is wrong with an object that is freed, if it is no object in use after all. */
+/* Whether an object in use is freed here. False: it is not one, and that was reported. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
 /* Puts an object into the ring, which is not full. True: now it is. */
@@ -267,8 +266,8 @@ static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__r
 	return sy__unlikely(++own->held == cache->kept);
 }
 
-/* Takes the object that came first out of the ring, which is not empty, and its mark away. False: the program has written there, and
- * the ring is as it was. */
+/* Takes the oldest object out of the ring, which is not empty, and clears its mark. False: the program has written into it, and the ring is
+ * unchanged. */
 static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
 {
 	*object = own->objects[own->first];
@@ -280,7 +279,7 @@ static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **obj
 	return true;
 }
 
-/* The same; NULL: it was told, and the object is lost. */
+/* The same; NULL: damage was reported, and the object is lost. */
 SY__COLD void *sy__ring_lose(struct sy__ring *);
 static inline void *sy__ring_pop(struct sy__ring *own)
 {
@@ -295,7 +294,7 @@ static inline bool sy__ring_serves(const struct sy__ring *own)
 	return own->held > own->least;
 }
 
-/* What every free begins with: looks whether it is right, clears the object, and returns the one to be freed now; NULL: none. */
+/* Begins every free: checks it, clears the object, puts it into the ring, and returns the object to free now; NULL: none. */
 static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy__ring *own, struct sy_page *head, void *object)
 {
 	uint64_t key = sy__link_key(cache, object);
@@ -308,14 +307,14 @@ static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy
 	return sy__ring_put(cache, own, object, key) ? sy__ring_pop(own) : NULL;
 }
 
-/* Another object out of the ring, to be freed; NULL: none is left. */
+/* Takes another object out of the ring, to be freed; NULL: none is left. */
 void *sy__node_dismiss(struct sy__ring *);
 
-/* Links objects side by side, at least one, in random order if the cache's are, by the slot's random numbers; returns the first. `behind`:
- * what comes after the last. */
+/* Links one or more neighbouring objects, in random order if the cache asks for that, by the slot's random numbers; returns the first.
+ * `behind`: what follows the last. */
 void *sy__node_link_row(const struct sy__node_cache *, struct sy__ring *, char *first, uint32_t objects, void *behind);
 
-/* Gives the memory of retired slabs back to the system, while they keep their addresses; how many pages. */
+/* Gives the memory of retired slabs back to the system; they keep their addresses. Returns how many pages. */
 uint64_t sy__node_empty_retired(struct sy__node_cache *);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * What SLUB and yard have in common: the word of a slab, the list of partial slabs that a memory node has of a cache, and the
- * life and the checks of slabs as far as that goes.
+ * What SLUB and yard have in common: the word of a slab, a memory node's list of partial slabs, and the life and the checks of slabs.
  *
  * A free into a slab that the caller's slot does not allocate from changes three things at once: the slab's list of free objects,
  * the number of its objects in use, and perhaps where the slab belongs. All of it is in one word of 64 bits, changed by
@@ -10,8 +9,8 @@
  *          frozen  objects    in use    first
  *
  *   first    the first free object: the lower half of its address; all ones: none. The upper half follows from any other
- *            address in the slab, as that is near. The objects behind it are linked by ordinary pointers.
- *   in use   objects that are not on that list: clients', or of slots that have them at hand
+ *            address in the slab. The objects behind it are linked by ordinary pointers.
+ *   in use   objects that are not on that list: clients have them, or slots
  *   objects  room; 0 while the slab waits for a grace period
  *   frozen   the slab is a slot's
  *
@@ -19,24 +18,23 @@
  *
  *   push       a caller that holds objects of the slab: puts them in front, and lowers the number in use. SLUB in the same exchange
  *              freezes a slab that was full.
- *   freeze     under the node's lock, a slab on its list, perhaps with taking all; yard also a full slab that the caller's slot has
- *              filled, by a caller that holds an object of it.
+ *   freeze     under the node's lock, a slab on its list, perhaps with taking all; in yard also a full slab that the caller's slot has
+ *              filled, by a caller that frees an object of it.
  *   take all   the slot whose slab it is: the whole list, all objects are in use.
- *   unfreeze   the slot whose slab it is: a full one at once, else under the node's lock; perhaps with a push of what it has.
+ *   unfreeze   the slot whose slab it is: a full one at once, else under the node's lock; perhaps with a push of the slot's objects.
  *
- * Nobody takes a single object, and that is why the word needs no version number. Between reading the word and exchanging it, a
- * free object may have left and come back; but a push is right whenever the first object is the one that was read, and taking all
- * takes whatever is there. Nor can the slab have become another one: who works on it holds an object of it, has it frozen, or
- * finds it on a list under that list's lock.
+ * Nobody takes a single object, so the word needs no version number. Between reading the word and exchanging it, a free object may have
+ * left and come back; but a push only needs the same first object, and taking all takes the whole list. Nor can the slab have ended
+ * meanwhile: the caller holds an object of it, has it frozen, or has the lock of the list that it is on.
  *
- * A slab with free objects that is not frozen is on its node's list, and one that becomes empty may leave it. So a push that would
- * make such a slab empty, or a full one partial, is done under the node's lock, which then covers both the word and the list: who
- * holds the lock finds on the list exactly the slabs that the words say, but for those that the holder has in hand.
+ * A slab with free objects that is not frozen is on its node's list, and one that becomes empty may leave it. So a push that makes such a
+ * slab empty, or a full one partial, is done under the node's lock, which then covers both the word and the list. Under the lock the list
+ * agrees with the words, except for slabs that the lock's holder is moving.
  *
  * Memory order. Reading is relaxed: what was read is a guess until the exchange confirms it. The exchange releases and acquires.
- * It releases what the pushing thread did to the object, its link and whatever its client wrote, to the slot that takes the list,
- * and through it to the client that gets the object. And with the frozen bit, what stands beside the word passes from the slot
- * that gave up the slab when it was full (release) to the one that freezes it again (acquire), with no lock that both take.
+ * It releases the object's link and its last client's writes to the slot that takes the list, and so to the next client. And with the
+ * frozen bit, the slab's other fields pass from the slot that gave up the full slab (release) to the one that freezes it again (acquire),
+ * with no lock in common.
  */
 #ifndef SY_NODE_H
 #define SY_NODE_H
@@ -83,7 +81,7 @@ static inline void *sy__word_first(uint64_t word, void *near)
 	return sy__word_full(word) ? NULL : (char *)near + (int32_t)((uint32_t)word - (uint32_t)(uintptr_t)near);
 }
 
-/* As the word, with `count` objects in front that were in use; the first of them is this one. */
+/* The word after a push of `count` objects that were in use, of which `object` is the first. */
 static inline uint64_t sy__word_push(uint64_t word, const void *object, uint32_t count)
 {
 	return (word >> 32 << 32 | (uint32_t)(uintptr_t)object) - count * SY__WORD_ONE_IN_USE;
@@ -95,19 +93,19 @@ static inline bool sy__word_stays(uint64_t word, uint32_t count)
 	return sy__word_frozen(word) || (!sy__word_full(word) && sy__word_in_use(word) > count);
 }
 
-/* The word of a frozen slab, all of whose objects its slot has. */
+/* The word of a frozen slab whose slot has all its objects. */
 static inline uint64_t sy__word_taken(uint64_t objects)
 {
 	return SY__WORD_FROZEN | objects << SY__WORD_OBJECTS_SHIFT | objects * SY__WORD_ONE_IN_USE | SY__WORD_FIRST;
 }
 
-/* As the word, with nothing free; frozen or not as it was. */
+/* The word after all free objects are taken; the frozen bit is unchanged. */
 static inline uint64_t sy__word_take(uint64_t word)
 {
 	return (sy__word_taken(sy__word_objects(word)) & ~SY__WORD_FROZEN) | (word & SY__WORD_FROZEN);
 }
 
-/* Behind the last object of a list, where a policy tells its lists apart by that; else it is NULL. */
+/* Ends a list in a policy that tells lists apart by their end; others end with NULL. */
 #define SY__LIST_END ((void *)1)
 
 /* ---- Slabs, nodes, caches ----------------------------------------------------------------------------------------------- */
@@ -119,7 +117,8 @@ struct sy__node_slab {
 	struct sy_cache *cache;
 	union {
 		struct sy_list link; /* in sy__node.partial; under the node's lock */
-		_Alignas(8) unsigned char own[SY__NODE_OWN_BYTES]; /* while a slot has the slab: what the policy keeps there; the slot's own */
+		_Alignas(8) unsigned char own[SY__NODE_OWN_BYTES]; /* while a slot has the slab: the policy's data, which only that slot
+		 * touches */
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
 	_Alignas(8) uint64_t word;
@@ -127,11 +126,11 @@ struct sy__node_slab {
 		uint32_t emptied_pages; /* of a slab that no slot has: bits of pages without memory, see node_trim.c; 0 if it is full */
 		uint16_t local_objects; /* yard's, while a slot has the slab: objects on its local freelist */
 	};
-	uint32_t owner; /* yard's: sy__yard_mark of who owns the slab; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
+	uint32_t owner; /* yard's: sy__yard_mark of the owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 };
 SY_ASSERT_SLAB_STATE(struct sy__node_slab, cache);
 
-/* What a check counts, to be compared with what a node counts. */
+/* What a check has counted, to compare with a node's figures. */
 struct sy__node_seen {
 	uint64_t slabs, objects, pages, partial, frozen;
 #ifdef SY_HARDENED
@@ -148,7 +147,7 @@ struct sy__node {
 	struct sy__node_seen seen; /* scratch of check */
 #ifdef SY_HARDENED
 	uint64_t random;        /* under the lock */
-	struct sy_list retired; /* slabs that ended, and wait for their cache to need one; under the lock */
+	struct sy_list retired; /* ended slabs, kept until their cache needs one; under the lock */
 	uint64_t retired_slabs, retired_objects, retired_pages; /* as above, of these */
 #endif
 };
@@ -156,12 +155,12 @@ struct sy__node {
 #ifdef SY_HARDENED
 #define SY__RING 32u /* objects that a slot keeps are fewer */
 
-/* Freed objects that a slot keeps for a while: a ring. All zero: nothing yet, as of the dummy for ever. */
+/* Ring of freed objects that a slot keeps for a while. All zero: nothing yet. The dummy's stays so. */
 struct sy__ring {
 	const struct sy__node_cache *cache;
 	uint64_t random;
 	uint32_t first, held; /* place of the oldest; how many there are */
-	uint32_t least;       /* of which so many are not handed out */
+	uint32_t least;       /* it hands out none while it holds no more than this */
 	void *objects[SY__RING];
 };
 #endif
@@ -211,7 +210,7 @@ static inline struct sy__node *sy__node_of(const struct sy__node_cache *cache, c
 	return &cache->nodes[sy__page_node(page)];
 }
 
-/* As sy__head_of, of one of the cache's objects. */
+/* As sy__head_of, for an object of the cache. */
 static inline struct sy_page *sy__node_head(const struct sy__node_cache *cache, const void *object)
 {
 	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
@@ -223,7 +222,7 @@ static inline bool sy__node_is_start(const struct sy__node_cache *cache, size_t 
 	return sy__starts_in_row(cache->divider, distance, bytes) && distance + cache->cache.size <= bytes;
 }
 
-/* Whether the slab of this first page is the cache's, and an object of it starts at any address. */
+/* Whether the slab with this first page is the cache's, and an object of it starts at the address, which may be any. */
 static inline bool sy__node_is_object(const struct sy__node_cache *cache, struct sy_page *head, const void *address)
 {
 	size_t distance = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, head));
@@ -232,7 +231,7 @@ static inline bool sy__node_is_object(const struct sy__node_cache *cache, struct
 	       sy__node_is_start(cache, distance, SY_PAGE_SIZE << sy__page_order(head));
 }
 
-/* What is known of a slab at this moment; others may work on it. */
+/* State of a slab at this moment; others may be changing it. */
 static inline uint64_t sy__node_word(const struct sy_page *page)
 {
 	return sy__load64(&SY_SLAB_STATE(const struct sy__node_slab, page)->word);
@@ -253,13 +252,13 @@ static inline uint32_t sy__node_objects(const struct sy_page *page)
 	return sy__word_objects(sy__node_word(page));
 }
 
-/* One slab more or fewer is on the node's list. With its lock held, as the next. */
+/* Counts one slab more or fewer on the node's list. With its lock held, as the next function. */
 static inline void sy__node_count_partial(struct sy__node *node, int change)
 {
 	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
 }
 
-/* The slab's word, all of whose objects are taken in the same exchange, which freezes the slab. */
+/* Freezes the slab and takes all its free objects in one exchange; returns the word before. */
 static inline uint64_t sy__node_freeze(struct sy__node_slab *slab)
 {
 	uint64_t old = sy__load64(&slab->word);
@@ -279,35 +278,35 @@ static inline bool sy__node_keeps(const struct sy__node_cache *cache, const stru
 
 /* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
 
-/* Lays a new cache's objects out: the link of a free one is in it at `link`, a multiple of a word; or `behind` it. */
+/* Lays out a new cache's objects: a free object's link is in it at `link`, a multiple of a word, or `behind` it. */
 void sy__node_lay_out(struct sy__node_cache *, uint32_t link, bool behind);
 
-/* Nodes and slots of a new cache, of which order to page_flags are set; false: no memory. `ring`: SY__RING_IN what a slot has. And
- * their end. */
+/* Makes nodes and slots of a new cache, in which order to page_flags are set; false: no memory. `ring`: SY__RING_IN(the slot's type). The
+ * other function ends them. */
 bool sy__node_cache_init(struct sy__node_cache *, size_t slot_bytes, size_t ring);
 void sy__node_cache_fini(struct sy__node_cache *);
 
 /* Pages for a slab of that order, or of the least; NULL: no memory. */
 struct sy_page *sy__node_take_pages(struct sy__node_cache *, unsigned slot, unsigned order, unsigned flags, int node);
 
-/* They are a slab now, constructed and frozen, with all objects taken, and in their node's figures. */
+/* Makes these pages a slab: constructed, frozen, all objects taken, counted in the node's figures. */
 void sy__node_make_slab(struct sy__node_cache *, struct sy_page *);
 
-/* Puts a slab that nobody has where its new word says, by its old one where it was on the node's list: onto the list, off it, or
- * out of the figures, if it is empty and one too many: true, it is to be discarded. With the node's lock held. */
+/* Moves a slab that no slot has to where its new word says: onto the node's list, or off it; `listed`: it was there. True: the slab is
+ * empty, the node keeps no more, and the caller must discard it. With the node's lock held. */
 bool sy__node_place(struct sy__node_cache *, struct sy__node *, struct sy_page *, bool listed, uint64_t word, bool at_head);
 
-/* Ends an empty slab that nobody can find any more; when its grace period has passed. */
+/* Ends an empty slab that is on no list, and frees it, at once or when a grace period has passed (the second function). */
 uint64_t sy__node_discard(struct sy__node_cache *, unsigned slot, struct sy_page *);
 void sy__node_grace_passed(struct sy_heap *, struct sy_deferred *);
 
-/* Bytes that may be written of an object in a slab, or of a large allocation. */
+/* Bytes that may be written to an object in a slab, or to a large allocation. */
 size_t sy__node_usable_size(struct sy_heap *, const void *object);
 
-/* Trimming (node_trim.c). Gives the memory of pages back in which no object is in use, not hardened; how many. */
+/* Trimming (node_trim.c). Gives back the memory of pages in which no object is in use, not in a hardened heap; how many. */
 uint64_t sy__node_trim(struct sy_cache *);
 
-/* Of a slab that leaves its node's list for a slot, with that lock held: its pages have memory again, and its list all free objects. */
+/* A slab leaves its node's list for a slot, with the node's lock held: gives its pages memory again, and links all free objects. */
 void sy__node_refill_emptied(const struct sy__node_cache *, struct sy_page *);
 static inline void sy__node_refill(const struct sy__node_cache *cache, struct sy_page *page)
 {
@@ -315,7 +314,7 @@ static inline void sy__node_refill(const struct sy__node_cache *cache, struct sy
 		sy__node_refill_emptied(cache, page);
 }
 
-/* Takes the first slab off a node's list, with that lock held. */
+/* Takes the first slab off a node's list, with the node's lock held. */
 static inline struct sy_page *sy__node_first_partial(const struct sy__node_cache *cache, struct sy__node *node)
 {
 	struct sy_page *page = sy__node_linked(node->partial.next);
@@ -326,44 +325,43 @@ static inline struct sy_page *sy__node_first_partial(const struct sy__node_cache
 	return page;
 }
 
-/* Whether a free object lies in a page without memory; how many of a slab do. */
+/* Whether a free object lies in a page without memory; how many of a slab's objects do. */
 bool sy__node_is_emptied(const struct sy__node_cache *, const struct sy_page *, const void *object);
 uint32_t sy__node_emptied_objects(const struct sy__node_cache *, const struct sy_page *);
 
 /* Gives up what a slot has of a cache. */
 typedef uint64_t (*sy__node_drain)(struct sy__node_cache *, unsigned slot);
 
-/* Of all caches, as a CPU goes away, or a thread. And of all slots that may be reached, then with what nodes have unused. */
+/* The same for all caches, when a CPU goes offline or a thread ends; and for all reachable slots of a cache, and its nodes' empty slabs. */
 void sy__node_drain_all(struct sy_heap *, unsigned slot, sy__node_drain);
 uint64_t sy__node_shrink(struct sy__node_cache *, sy__node_drain);
 
 /* ---- Counting, checking, walking (node.c) ---------------------------------------------------------------------------------- */
 
-/* Whether an address is where an object of the slab begins; the slab of one of the cache's objects, or NULL, without a look where
- * there may be none. */
+/* Whether an object of the slab begins at an address. The slab of an object of the cache, or NULL; the address may be any. */
 bool sy__node_in_slab(const struct sy__node_cache *, struct sy_page *, const void *object);
 struct sy_page *sy__node_slab_of(const struct sy__node_cache *, const void *object);
 
-/* Length of a list of objects of one slab. One that was written over ends where it leaves the slab, or goes round in it. The other:
- * with the last one, and UINT32_MAX of one that is not sound. */
+/* Length of a list of objects of one slab. A damaged list ends where it leaves the slab, or begins to repeat. The second function also
+ * returns the last object, and UINT32_MAX for a damaged list. */
 uint32_t sy__node_length(const struct sy__node_cache *, struct sy_page *, void *list);
 uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, void *list, void **last);
 
 /* Whether an object is among the first `count` of a list of objects of one slab, as far as the list is sound. */
 bool sy__node_is_among(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *object);
 
-/* Whether a list of objects of one slab has `count` of them, all where objects of the slab start, and then `end` or NULL; *last is then
- * the last one. If not, the program has freed what it must not, or has written into a free object: that is reported. Of a long list only
- * the first eight are looked at, and *last is NULL: a look at all would wait for the cache line of each in turn. */
+/* Whether a list has `count` objects, each where an object of the slab starts, and then ends with `end` or NULL; *last is then the last
+ * one. If not, the program has made a wrong free, or has written into a free object: that is reported. In a long list only the first eight
+ * are looked at, and *last is NULL: to look at all would wait for the cache line of each in turn. */
 bool sy__node_list_is_sound(const struct sy__node_cache *, struct sy_page *, void *list, uint32_t count, const void *end, void **last);
 
-/* Counts all slabs, those of slots by `slot`, which gets each reachable slot; and one slab with `free` free objects. */
+/* Counts all slabs; `slot` counts those of each reachable slot. The second function counts one slab with `free` free objects. */
 void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,
                      void (*slot)(struct sy_cache_counts *, const struct sy__node_cache *, unsigned slot));
 void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t free);
 
-/* NULL, or what is wrong with a heap all of whose caches begin so. Every slab is checked by `slab`, besides; and every cache's
- * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
+/* NULL, or what is wrong with a heap whose caches begin with struct sy__node_cache. `slab` checks each slab further; `slots` checks the
+ * slots of each cache, and takes each frozen slab that it finds off node.seen.frozen. */
 const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *),
                            const char *(*slots)(struct sy__node_cache *));
 
@@ -371,9 +369,9 @@ const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node
 void sy__node_walk_chain(struct sy__walk *, const struct sy__node_cache *, void *first, uint64_t most, enum sy_part_state, const char *list,
                          unsigned owner);
 
-/* What is in a slab. Of one in its grace period the list is the caller's to name before. `locate` fills in the slot that has the
- * slab, if there is one, and its list; false: no slot has it. `mark` marks all that is free, but for what is on the list of the
- * slab's word, with the next function: objects of a list that all are in the slab. */
+/* Shows what is in a slab. The caller has named the list of one in its grace period. `locate` fills in the slot that has the slab, and its
+ * list; false: no slot has it. `mark` marks the free objects that are not on the list of the slab's word, by sy__node_walk_list, which
+ * takes a list of objects that are all in the slab. */
 struct sy__node_view {
 	struct sy__node_cache *cache;
 	struct sy_page *page;

@@ -1,18 +1,18 @@
 /*
- * What node.c does besides in a hardened heap: see links.h. Included by node.c alone.
+ * What node.c does in addition in a hardened heap: see links.h. Only node.c includes this.
  *
- * A retired slab stays in its node's list of such, under the node's lock, until its cache needs a slab. Meanwhile
- * sy__node_empty_retired gives its memory back; the addresses stay.
+ * A retired slab stays on its node's list of retired slabs, under the node's lock, until its cache needs a slab. Meanwhile
+ * sy__node_empty_retired gives back its memory, but not its addresses.
  */
-#define RING_BYTES ((size_t)128 << 10) /* of objects that a slot keeps of a cache, */
-#define LEAST_IN_RING 2u               /* but so many at least */
-#define SHUFFLED_BYTES 256u            /* of a new slab in which objects are in random order among themselves, */
-#define LEAST_SHUFFLED 4u              /* but of so many at least; */
-#define SHUFFLED 32u                   /* of so many that are larger than that, and at most */
+#define RING_BYTES ((size_t)128 << 10) /* of objects of a cache that a slot keeps, */
+#define LEAST_IN_RING 2u               /* but at least this many objects */
+#define SHUFFLED_BYTES 256u            /* of neighbouring objects in a new slab, which are shuffled among themselves: */
+#define LEAST_SHUFFLED 4u              /* at least this many objects, */
+#define SHUFFLED 32u                   /* at most this many, and this many if each is larger than SHUFFLED_BYTES */
 
-_Static_assert(SHUFFLED_BYTES / sizeof(uint64_t) <= SHUFFLED, "of the smallest objects there is room for so many");
+_Static_assert(SHUFFLED_BYTES / sizeof(uint64_t) <= SHUFFLED, "a group of the smallest objects is no larger");
 
-/* The next of a row of random numbers (splitmix64; Steele, Lea and Flood 2014). */
+/* The next random number (splitmix64; Steele, Lea and Flood 2014). */
 static uint64_t next_number(uint64_t *state)
 {
 	uint64_t number = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -22,7 +22,7 @@ static uint64_t next_number(uint64_t *state)
 	return number ^ number >> 31;
 }
 
-/* Of an odd number, modulo 2^64: each step doubles the bits that are right, from three on (Newton). */
+/* Inverse of an odd number modulo 2^64: each step doubles the number of right bits, from three on (Newton). */
 static uint64_t inverse(uint64_t odd)
 {
 	uint64_t result = odd;
@@ -32,7 +32,7 @@ static uint64_t inverse(uint64_t odd)
 	return result;
 }
 
-/* Of a new cache. */
+/* Prepares a new cache. */
 static void harden(struct sy__node_cache *cache)
 {
 	const struct sy_heap *heap = cache->cache.heap;
@@ -61,7 +61,7 @@ SY__COLD void *sy__node_damaged(const struct sy__node_cache *cache, const void *
 	return NULL;
 }
 
-/* A right link in an object that is not free would be a program's by chance, and then seldom lead to another object. */
+/* An object that is not free may hold a right link by chance, but then it hardly leads to another object. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
 	struct sy_heap *heap = cache->cache.heap;
@@ -113,7 +113,7 @@ static void count_ring(struct sy_cache_counts *counts, const struct sy__ring *ow
 	counts->objects_cached += own->held;
 }
 
-/* Whether what is in the ring is in use to its slabs, and marked. */
+/* Whether the ring's objects are in slabs of the cache, and marked. */
 static bool ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
 {
 	if (own->held && (own->cache != cache || own->held >= cache->kept || own->first >= SY__RING))
@@ -148,7 +148,7 @@ static void mark_rings(struct sy__walk *walk, const struct sy__node_cache *cache
 	}
 }
 
-/* Numbers from 0 on in random order, but none right behind the one before it: two such change places, which brings no others together. */
+/* Numbers from 0 on in random order. If n + 1 follows n, the two change places, which makes no other such pair. */
 static void shuffle(uint8_t *order, uint32_t count, uint64_t *random)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -164,7 +164,7 @@ static void shuffle(uint8_t *order, uint32_t count, uint64_t *random)
 		}
 }
 
-/* Puts so many objects, SHUFFLED at most, in front of a list. */
+/* Puts `objects` objects, SHUFFLED at most, in front of a list. */
 static void *link_shuffled(const struct sy__node_cache *cache, uint64_t *random, char *first, uint32_t objects, void *behind)
 {
 	uint8_t order[SHUFFLED];
@@ -209,7 +209,7 @@ void *sy__node_link_row(const struct sy__node_cache *cache, struct sy__ring *own
 
 /* ---- Slabs that end ------------------------------------------------------------------------------------------------------ */
 
-/* Takes the links away from all objects of an empty slab. False: not all are on its list, and it is abandoned. */
+/* Clears the links of all objects of an empty slab. False: not all are on its list, and the slab is abandoned. */
 static bool unlink_all(const struct sy__node_cache *cache, struct sy_page *page)
 {
 	uint32_t left = sy__node_objects(page);

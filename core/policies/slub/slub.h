@@ -218,8 +218,8 @@ bool sy__slub_serves_by_node(struct sy__slub_rules); /* sy__slub_cache.by_node *
 unsigned sy__slub_most_order(struct sy__slub_rules); /* of slabs, where an object fits in them */
 unsigned sy__slub_ignored_flags(struct sy__slub_rules); /* enum sy_cache_flags */
 unsigned sy__slub_kmalloc_types(struct sy__slub_rules); /* as sy__kmalloc_create takes them */
-bool sy__slub_has_sheaves(struct sy__slub_rules); /* whether any cache has */
-/* Objects of a sheaf of a cache whose objects have so many bytes, and that asks for so many; 0: it has none. */
+bool sy__slub_has_sheaves(struct sy__slub_rules); /* whether any cache has sheaves */
+/* Capacity of a sheaf in a cache with objects of `size` bytes that asks for `asked`; 0: the cache has no sheaves. */
 uint32_t sy__slub_capacity_by(const int64_t *tunables, struct sy__slub_rules, size_t size, uint32_t asked);
 
 /* geometry.c */
