@@ -16,8 +16,8 @@
 /* Tells that the program has freed or damaged what is at an address. */
 SY__COLD void sy__bug(struct sy_heap *, enum sy_bug, const void *address);
 
-/* The same of an address that was freed and is no object in use: what kind that is follows from what is there. An address in a slab
- * that is not known to be free is where no object starts. */
+/* The same for a freed address that is no object in use; the kind follows from what is there. In a slab, an address that is not known to be
+ * free is one where no object starts. */
 SY__COLD void sy__bug_free(struct sy_heap *, const void *address);
 
 #endif

@@ -179,7 +179,7 @@ static void tear_down(struct sy_heap *heap)
 	give_header(heap);
 }
 
-/* Ends a complete heap that nobody else knows any more. */
+/* Ends a complete heap that no other thread can reach. */
 static void end_heap(struct sy_heap *heap)
 {
 	free_caches(heap);

@@ -67,9 +67,9 @@ struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 /* Whether some heap has had the page of an arbitrary address. */
 bool sy__pages_were_used(const struct sy_heap *, const void *address);
 
-/* Moves the end of the reserved range of a heap's own pages: to this many bytes, or to the end of what is in use or has memory, if that
- * is more. The range may extend again, up to its first length or to addresses that the program has taken. All slots of the heap
- * are stopped (sy__slots_stop). False: nothing changed; the pages are not the heap's own, or the addresses are taken. */
+/* Moves the end of the reserved range of a heap's own pages to this many bytes, or to the end of the pages that are in use or have memory,
+ * if that is more. The range may extend again, up to its first length or to addresses that the program has taken. All slots of the heap are
+ * stopped (sy__slots_stop). False: nothing changed; the pages are not the heap's own, or the addresses are taken. */
 bool sy__reservation_resize(struct sy_heap *, size_t bytes);
 
 /* Makes free blocks at the end of the used range reserved space again, so that they do not count as the program's data. All slots of

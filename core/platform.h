@@ -88,8 +88,8 @@
 #define SY__COLD __attribute__((__cold__, __noinline__))
 #define SY__OUT_OF_LINE __attribute__((__noinline__)) /* frequent, unlike SY__COLD; the fast path needs no stack frame for it */
 
-/* Reads a word that others may write meanwhile, by whichever load the compiler chooses: of an atomic load it makes no operand of a
- * comparison. A word is read at once on every machine. */
+/* Reads a word that other threads may write meanwhile. Not an atomic load, as compilers don't make that an operand of a comparison. Every
+ * machine reads a word at once. */
 #if defined(__SANITIZE_THREAD__)
 #define SY__SANITIZES_THREADS
 #elif defined(__has_feature)

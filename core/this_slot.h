@@ -116,8 +116,8 @@ static inline void sy__slots_resume(struct sy_heap *heap)
 		sy__stop_leave();
 }
 
-/* For a thread in the background, outside of calls: does what slow calls do by time, and gives back what has been free since the last
- * look, half a second ago or more. True: some memory went back. */
+/* For a thread in the background, outside of calls: does the work of slow calls that is due by time, and gives back memory that has been
+ * free since the last look, half a second ago or more. True: some memory went back. */
 bool sy__heap_background_work(struct sy_heap *);
 
 /* A function by which a policy gives memory back: shrink, reap, scavenge or trim; NULL: it can't. */

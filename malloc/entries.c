@@ -5,20 +5,20 @@
  *
  *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
  *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
- *   a mapping      requests beyond the largest block of pages (4 MiB), or that the heap can't serve for want of memory or for
- *                  their alignment; and large ones that are hardly touched (mmap_threshold.c): mapping.c. Small ones where the
- *                  program's memory is locked, under a limit that has room for pages but no more for blocks.
+ *   a mapping      mapping.c: requests that are larger than the largest block of pages (4 MiB), are aligned to more than the heap can
+ *                  serve, or find no memory there; large ones that are hardly touched (mmap_threshold.c); and small ones of
+ *                  programs whose memory is locked, when the limit has room for pages but not for blocks.
  *
  * free tells the two apart by the address.
  *
  * The fast path. malloc and free each jump through a pointer: at first to a function that makes the heap, then to the heap's own
- * functions. So no call asks whether the library is ready. Of the default policy malloc and free contain the fast paths (fast.c).
- * Everything else in the family is made of these two: the other functions' costs are in the memory that they touch. Only the size
- * of an object is found without a call, by realloc and malloc_usable_size, as free finds its slab.
+ * functions. So no call asks whether the library is ready. malloc and free contain the fast paths of the default policy (fast.c).
+ * All other functions of the family call these two: their cost is in the memory that they touch. Only realloc and malloc_usable_size find
+ * the size of an object inline, as free finds its slab.
  *
- * Promises, as glibc's: objects are aligned to 16 bytes, but those of up to 8 bytes, which hold nothing that needs more, to 8;
- * a request of 0 bytes gets an object of its own; without memory the result is NULL and errno ENOMEM, also for sizes above
- * PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees, and returns NULL; free leaves errno alone.
+ * Promises, as glibc's: objects are aligned to 16 bytes, those of up to 8 bytes, which can't need more, to 8; a request of 0 bytes gets an
+ * object of its own; without memory the result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow;
+ * realloc to 0 bytes frees, and returns NULL; free leaves errno alone.
  *
  * realloc leaves an object where it is if its room is enough and not far too much: at most twice the request, or, from a page on,
  * at most a third above it. It also does so where there is no memory for a smaller object. An object that grows beyond the
@@ -138,9 +138,9 @@ static void foreign(void *object, struct sy_heap *heap)
 
 static struct service ready; /* the heap's functions; set before sy__service.heap is */
 
-/* There are other threads already if there was no memory for a heap until now. They may read sy__service in the middle of a change,
- * so first_malloc and first_free then stay in it for ever. Those acquire sy__service.heap, which is stored with release: `ready`
- * is complete by then. A thread that is alone needs no order, because later threads see what it did before they began. */
+/* If there was no memory for a heap until now, there may be other threads already. They may read sy__service in the middle of a change, so
+ * first_malloc and first_free then stay in it for good. These acquire sy__service.heap, which is stored with release: `ready` is complete
+ * by then. A single thread needs no order, because later threads see everything it did before they began. */
 void sy__serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = sy__setting("SLABYARD_STATS");

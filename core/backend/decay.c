@@ -376,8 +376,8 @@ static bool wants_recheck(struct sy_pages *pages, uint64_t now)
 	return recheck;
 }
 
-/* How many pages must be free and backed until the next free makes a visit. 0, so each free does: while memory is due, and where
- * no heap of threads owns the zones, since only the slow calls of such a heap visit besides. */
+/* A free makes a visit when more than this many pages are free and backed. 0, so that each free does, while memory is due; and where no
+ * heap of threads owns the zones, as no slow calls make visits there. */
 static size_t next_visit(struct sy_pages *pages)
 {
 	if (!sy__backend_of(pages)->commits_growth)

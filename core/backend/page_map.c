@@ -92,8 +92,8 @@ static SY__COLD bool make_usable(struct sy__page_map *map, size_t chunk)
 	return true;
 }
 
-/* All pages below this one have entries from now on, in whose chunk it is. Pages that nobody has entered so far get one that says
- * so, unless their owner enters them at this moment. */
+/* Raises the end of the map to this page. Pages below it that were never entered get the empty entry, unless their owner enters them at
+ * this moment. */
 static SY__COLD void extend(struct sy__page_map *map, size_t page)
 {
 	static struct sy_page unused; /* nobody writes to it */

@@ -115,7 +115,7 @@ void *sy__slot_areas_take(struct sy_heap *heap, size_t bytes)
 	return lines ? lines + SY_SLOT_STRIDE : NULL;
 }
 
-/* The ends of areas that nobody has touched, as no thread has had a slot there. */
+/* The untouched ends of areas, where no thread has had a slot. */
 void sy__slot_areas_reduce(struct sy_heap *heap)
 {
 	size_t bytes;

@@ -342,7 +342,7 @@ static struct sy__record *end_life(struct sy_heap *heap, const struct sy_cache *
 	return NULL;
 }
 
-/* Destructs and fills an object that nobody has. True: it goes into the quarantine. */
+/* Destructs and fills an object after its free. True: it goes into the quarantine. */
 static bool wear_down(const struct sy__debug *debug, const struct sy__record *record)
 {
 	const struct sy__own *own = record->cache ? sy__own_of(record->cache) : NULL;

@@ -52,7 +52,7 @@ bool sy__state_is_changed(struct sy__finding *finding, const struct sy__record *
 
 	if (!sy__state_bytes(record) || sy__same(record->object, state, record->size))
 		return false;
-	/* What still is as it was filled the constructor has left alone. */
+	/* Bytes that still have the fill pattern are those that the constructor did not set. */
 	while (at < record->size &&
 	       (record->object[at] == state[at] || sy__pattern_has(record->object + at, state[at], SY__DEBUG_FRESH)))
 		at++;

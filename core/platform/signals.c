@@ -49,7 +49,7 @@ static bool handles(int number)
 	       action.handler != SIG_IGN;
 }
 
-/* Relaxed, as what is true of some moment is enough. */
+/* Relaxed: a recent state is enough. */
 void sy__signals_learn(void)
 {
 	int number = 1;

@@ -234,8 +234,7 @@ static void kfree_this_slot(void *object, struct sy_heap *heap)
 		sy__this_slot_kfree(object, heap);
 }
 
-/* What free does, of any address: that a block starts there is seen here and not in the calls of those who know more of an object than
- * its address. */
+/* free, for any address. Only this call checks that a block starts there; callers of the others know that. */
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy__general_heap *general = sy__general_of(heap);

@@ -2,9 +2,9 @@
  * Contraction: how a heap of threads notices that its slabs become far fewer, in policies with queues of free objects.
  *
  * A queue holds objects of any slabs, and each object keeps its whole slab alive. That is little while a program works. But when
- * it frees a peak in random order, thousands of objects end in queues, and each may keep a slab of its own. If the program goes on
- * with pairs of calls that the queues serve, no slow call follows for ever. So queues must get short while the last objects of a
- * peak come, and no clock can tell when.
+ * it frees a peak in random order, thousands of objects end in queues, and each may keep a slab of its own. If the queues then serve all
+ * that the program asks for, it never makes a slow call again. So queues must get short while the last objects of a peak come, and no clock
+ * can tell when.
  *
  * Slabs tell, as they end late: of slabs of 64 objects freed at random, half are left when 99% of the objects are gone. A contraction
  * begins each time that the slabs have become half of what they were when one was last made, or at the last halving. During a

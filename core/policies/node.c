@@ -7,8 +7,8 @@
  *
  * Checking. No list holds full slabs, so a check starts from the pages: it visits every slab that the page allocator says is the
  * heap's, verifies it by itself, and adds it up in its node's scratch figures (seen). Then it walks what the policy can reach,
- * slots and node lists. A slab that is frozen must be a slot's, and another one with free objects must be on its node's list: since
- * what was seen of either kind is as many as the lists hold, and each list holds only such, the two are the same sets.
+ * slots and node lists. A slab that is frozen must be a slot's, and another one with free objects must be on its node's list: each list
+ * holds only such slabs, and as many as were seen, so the two are the same sets.
  *
  * A list of objects is sound when every object on it lies in its slab at a multiple of the size, and when it ends within as many
  * steps as the slab has objects. No object is then on one list twice. Nor is one on two lists: two such lists would share their
@@ -83,7 +83,7 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__node_slab, deferred)->cache == cache;
 }
 
-/* Slabs that wait for a grace period go now: who destroys an RCU-typesafe cache has waited for its readers. */
+/* Slabs that wait for a grace period go now: the client must have waited for readers before it destroys an RCU-typesafe cache. */
 void sy__node_cache_fini(struct sy__node_cache *cache)
 {
 	struct sy_heap *heap = cache->cache.heap;
@@ -342,7 +342,7 @@ bool sy__node_is_among(const struct sy__node_cache *cache, struct sy_page *page,
 	return false;
 }
 
-/* Of a list with more objects than were freed: the first that is on it twice, or the first that is too much. */
+/* In a list with more objects than were freed: the first object that is there twice, or the first beyond the count. */
 static SY__COLD void tell_longer(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t count, const void *behind)
 {
 	for (void *at = list; at; at = next_of(cache, page, at)) {
@@ -356,8 +356,8 @@ static SY__COLD void tell_longer(const struct sy__node_cache *cache, struct sy_p
 	sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, behind);
 }
 
-/* Of a list that leads astray: to `at` behind its last object; NULL: there is none. A second free from elsewhere has put that onto
- * the list in the slab's word; else its link was overwritten. Or it is what leads there that was freed wrongly. */
+/* Reports a list that leads to the wrong address `at` behind its last object (NULL: `at` comes first). If the last object is also on the
+ * list in the slab's word, it was freed twice; else its link was overwritten. Or `at` itself was freed wrongly. */
 static SY__COLD void tell_astray(const struct sy__node_cache *cache, struct sy_page *page, void *at, void *last)
 {
 	struct sy_heap *heap = cache->cache.heap;

@@ -1,9 +1,9 @@
 /*
  * What SLUB and yard have in common (node.h): giving back the pages of a slab one by one.
  *
- * A slab of several pages stays as long as one of its objects is in use. Where what lives on is scattered, most slabs have one,
- * but most pages have none. So a trim (sy_heap_trim, malloc_trim) looks at the slabs of each node's list, and gives the memory of
- * every page in which all objects are free back to where it came from. The page, as address space, remains the slab's.
+ * A slab of several pages stays as long as one of its objects is in use. Where the objects in use are scattered, most slabs have one, but
+ * most pages have none. So a trim (sy_heap_trim, malloc_trim) looks at the slabs of each node's list, and gives the memory of every page in
+ * which all objects are free back to where it came from. The page, as address space, remains the slab's.
  *
  * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and
  * slab.emptied_pages says which pages they are in, a bit for each. They remain free: the slab's word counts them neither as in use
@@ -12,9 +12,9 @@
  * its word is not empty, by which it is told from a full slab: a trim leaves at least one object on it. A slab that becomes
  * empty goes back as it is: the page allocator knows which of its pages are backed.
  *
- * How. Under the node's lock, which keeps the slab on its list, the slab is frozen, and its list taken, in one exchange; what
- * others free meanwhile gathers in the word, as in any frozen slab. The list without what goes is pushed back in the exchange that
- * takes the frozen bit away.
+ * How. Under the node's lock, which keeps the slab on its list, the slab is frozen, and its list taken, in one exchange; objects freed
+ * meanwhile gather in the word, as in any frozen slab. The list without the objects of the pages that go is pushed back in the exchange
+ * that clears the frozen bit.
  *
  * Not hardened, as a slab then ends only with all its objects on its list. Only with threads, whose heaps get their memory from an
  * operating system; not where free objects must keep their contents (constructors, readers under RCU), and not of slabs with more
@@ -70,8 +70,7 @@ static void count(uint16_t *objects, uint32_t pages, int change)
 		*objects = (uint16_t)(*objects + (pages & 1 ? change : 0));
 }
 
-/* Bits of the pages that went before, and of all others in which an object is in use: it is not on the list, and lies in none that
- * went. */
+/* Bits of the pages that went before, and of those with an object in use: one that is not on the list, and lies in no page that went. */
 static uint32_t pages_to_stay(const struct sy__node_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
 	uint16_t live[MOST_PAGES] = { 0 }; /* objects that lie in a page, even with a part */
@@ -106,7 +105,7 @@ static void *keep_outside(const struct sy__node_cache *cache, const struct sy_pa
 	return first;
 }
 
-/* Puts linked objects in front of what the slab's word has, which then counts so many fewer in use, and is not owned. */
+/* Pushes `count` linked objects onto the list of the slab's word, and clears the frozen bit. */
 static void put_back(const struct sy__node_cache *cache, struct sy__node_slab *slab, void *first, void *last, uint32_t count)
 {
 	uint64_t old = sy__load64(&slab->word);
@@ -156,7 +155,7 @@ uint64_t sy__node_trim(struct sy_cache *cache)
 	return pages;
 }
 
-/* Of a slab of a node's list, with that lock held: takes its pages into use again, and links what lies in them. */
+/* For a slab on a node's list, with the node's lock held: takes its pages into use again, and links the objects in them. */
 SY__COLD void sy__node_refill_emptied(const struct sy__node_cache *cache, struct sy_page *page)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);

@@ -1,7 +1,7 @@
 /*
  * General allocation on the calling thread's slot, by the size classes of core/kmalloc.h, and the table of all calls without slots:
- * a template. A policy's file includes this in place of size_entries.h; its struct sy_policy.this_slot is &entries_this_slot. It has
- * defined besides, as static inline functions:
+ * a template. A policy's file includes this in place of size_entries.h; its struct sy_policy.this_slot is &entries_this_slot. It also
+ * defines, as static inline functions:
  *
  *   is_start(cache, head, distance)       whether an object starts so far, below 2^32 bytes, from the start of the slab of this first page
  *   is_second(cache, own, object)         whether the slot would hand out this object right after the next one
@@ -46,8 +46,8 @@ static SY__COLD void freed_before_last(struct sy_heap *heap, const void *object)
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 }
 
-/* What free does, of any address: that an object starts there, and that the free before the last was not the same one, is seen here
- * and not in the calls of those who know more of an object than its address. */
+/* free, for any address. Only this call checks that an object starts there, and that the free before the last one was not of the same
+ * object; callers of the others know what they free. */
 static void entry_free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page;

@@ -121,7 +121,8 @@ static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void
 	return slab;
 }
 
-/* What was freed and is not out: a small buffer, as callers have seen that one starts there; a large one, or an address in one. */
+/* Reports a free of a buffer that is not in use: a small one (callers have seen that a buffer starts there), a large one, or an address
+ * inside a large one. */
 static SY__COLD void tell_free(struct sy__bonwick_cache *cache, const void *buffer)
 {
 	struct sy_heap *heap = cache->cache.heap;

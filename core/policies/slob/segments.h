@@ -14,8 +14,8 @@
  *     segments   [ front        ] [             ] [             ]
  *
  * Pages come at the front of a list, so they join its front segment until that has `room` pages; then another one begins. Pages leave
- * from anywhere. A heap has a fixed number of segments. Where none is left, all lists are divided anew, into about half of them. So
- * many pages must come until the next time that the walk costs little for each.
+ * from anywhere. A heap has a fixed number of segments. When none is left, all lists are divided anew, into about half of them. Many pages
+ * join before that happens again, so the walk costs little for each.
  *
  * The other fits have no segments: next fit turns its lists round, and neither looks for a size.
  */

@@ -425,7 +425,7 @@ uint64_t sy__slqb_shrink(struct sy_cache *common)
 	return pages;
 }
 
-/* Whether a slot's slabs have halved, or others have sent so many objects that the slot seems not to need them. */
+/* Whether a slot has lost half of its slabs, or has been sent more objects than it seems to need. */
 static bool needs_scavenging(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
 	bool needed;

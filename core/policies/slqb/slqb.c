@@ -121,8 +121,8 @@ static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* One fast free in SLOW_EACH becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
- * trimming, and giving memory back. */
+/* One fast free in SLOW_EACH becomes a slow call. A freelist alone may serve a program for ever, but trimming and giving memory back, which
+ * are due by time, need slow calls. */
 #define SLOW_EACH 256
 
 static inline bool push_this_slot(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)

@@ -27,8 +27,8 @@
  * page allocator. Taking a slab from a node also moves others to the slot's partial list, until that has gained more than half
  * its limit.
  *
- * Lists in slabs' words end with SY__SLUB_END, those of slots with NULL, but for long ones that they took from a word. So a slot whose
- * list leads to the former has an object that another slot has freed again.
+ * Lists in slabs' words end with SY__SLUB_END, and lists of slots with NULL, except long ones taken from a word. So if a slot's list ends
+ * with SY__SLUB_END, another slot has freed one of its objects again.
  *
  * Names of Linux, and ours:
  *
@@ -98,7 +98,7 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 	return !sy__link_is_wrong(next);
 }
 
-/* What comes behind an object that is pushed onto the list of a slab's word. */
+/* The link of an object that is pushed onto the list of a slab's word. */
 static inline void *behind(uint64_t word, void *object)
 {
 	return sy__word_full(word) ? SY__SLUB_END : sy__word_first(word, object);
@@ -125,7 +125,7 @@ static bool push_remote(const struct sy__slub_cache *cache, struct sy_page *head
 	return true;
 }
 
-/* What is first on the freelist already is left to free_slow, which tells. */
+/* An object that is first on the freelist already is left to free_slow, which reports it. */
 static inline bool push_active(const struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
 {
 	if (sy__unlikely(own->freelist == object))
@@ -164,8 +164,8 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
- * stopped all slots relies on that. */
+/* Frees by exchange count as slow calls, so that some thread looks at the clock. The dummy never frees: a thread that has stopped all slots
+ * relies on that. */
 static SY__OUT_OF_LINE bool push_remote_this_slot(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
 	return own->pushes && !sy__tick_is_due() && push_remote(cache, sy__node_head(&cache->base, object), object);

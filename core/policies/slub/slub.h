@@ -63,7 +63,7 @@ struct sy__slub_sheaf {
 
 #define SY__SLUB_MOST_IN_SHEAF 1020 /* objects: with 8 bytes for each, a sheaf is in kmalloc's largest class at most */
 
-/* A slot's sheaves; NULL: it has none such. main: NULL while the classes of kmalloc are made. */
+/* A slot's sheaves; NULL: there is none. main: NULL only while the classes of kmalloc are made. */
 struct sy__slub_slot_sheaves {
 	struct sy__slub_sheaf *main, *spare;
 };
@@ -95,8 +95,8 @@ struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	struct sy__slub_rules rules;
-	struct sy_policy sheafed; /* of caches with sheaves: as the heap's, but for what allocates and frees an object */
-	bool classes_end;         /* the heap ends, and what is in kmalloc's slabs goes with their pages */
+	struct sy_policy sheafed; /* of caches with sheaves: as the heap's, except for the functions that allocate and free an object */
+	bool classes_end;         /* the heap ends: objects in kmalloc's slabs go with their pages */
 };
 
 _Static_assert(sizeof(struct sy__slub_heap) <= 4096, "a heap is one page: replays count it");
@@ -126,8 +126,8 @@ static inline struct sy__slub_slot *sy__slub_slot(const struct sy__slub_cache *c
 	return (struct sy__slub_slot *)(void *)(cache->base.slots + slot * cache->base.stride);
 }
 
-/* Behind the last object of a list in a slab's word, unless a slot has put a list of its own there; and in a slot that has taken a long
- * one, whose end was not looked for. */
+/* Ends a list in a slab's word, unless a slot has put a list of its own there; and a slot's list that it took from a word, if it was too
+ * long to look for the end. */
 #define SY__SLUB_END (SY__IS_HARDENED ? NULL : SY__LIST_END)
 
 static inline bool sy__slub_is_end(const void *object)
@@ -179,7 +179,7 @@ static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page
 void *sy__slub_alloc_of_slabs(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 void sy__slub_free_to_slab(struct sy__slub_cache *, unsigned slot, void *object);
 
-/* sheaves.c: of a cache that has sheaves. The first two: NULL or false, slabs must serve. */
+/* sheaves.c: for caches with sheaves. If the first two return NULL or false, slabs must serve. */
 void *sy__slub_sheaf_alloc(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 bool sy__slub_sheaf_free(struct sy__slub_cache *, unsigned slot, void *object);
 void sy__slub_sheaves_policy(struct sy_heap *);
@@ -203,7 +203,7 @@ uint64_t sy__slub_shrink(struct sy_cache *);
 uint64_t sy__slub_scavenge(struct sy_cache *); /* hardened */
 void sy__slub_cache_fini(struct sy_cache *);
 
-/* bulk.c: allocates objects as they lie on nodes' lists, then in new slabs. How many it got. */
+/* bulk.c: allocates objects from slabs on nodes' lists, then from new slabs. Returns how many. */
 uint32_t sy__slub_take(struct sy__slub_cache *, unsigned slot, unsigned flags, int node, void **objects, uint32_t count);
 
 /* version.c: what depends on Linux's version and build. */
