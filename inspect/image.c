@@ -29,7 +29,7 @@
 
 enum { BROUGHT = 1, WANTED = 2, FIRST = 4, FRESH = 8 };
 
-/* A region's chunks, and what is known of each. */
+/* A region's chunks, and the state of each. */
 struct part {
 	uintptr_t start, end;
 	uintptr_t first; /* of its first chunk */
@@ -226,7 +226,7 @@ static bool add_span(struct part *part, size_t index, size_t count)
 	return true;
 }
 
-/* Rows of wanted chunks. A map of a large region that nobody touched is read as zeroes. */
+/* Rows of wanted chunks. If a large region was never touched, its map is read as zeroes. */
 static bool find_spans(void)
 {
 	work.count = work.next = 0;
@@ -244,7 +244,7 @@ static bool find_spans(void)
 	return true;
 }
 
-/* Relaxed: a span is of one thread alone, and whoever joins the threads sees what they did. */
+/* Relaxed: each span belongs to one thread, and joining the threads makes their work visible. */
 static void *bring_spans(void *nothing)
 {
 	while (!work.deadline || now_ns() < work.deadline) {

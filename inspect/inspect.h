@@ -2,12 +2,12 @@
  * slabyard-inspect: what is in the heaps of another process, or of a core file.
  *
  * The other program's memory is brought to the same addresses in this process (image.c), from a process that is stopped
- * meanwhile (process.c) or from a core file (core.c). Then its heaps are as good as our own, but for their pointers to code.
- * These are set to this program's code (heaps.c), and the library's own walk, records and log tell what there is
- * (library/lab/inspect.h). So nothing here knows how a policy keeps its objects.
+ * meanwhile (process.c) or from a core file (core.c). Then its heaps can be read as our own, except for their pointers to code. These are
+ * set to this program's code (heaps.c), and the library's own walk, records and log read the heaps (library/lab/inspect.h). So nothing here
+ * knows how a policy keeps its objects.
  *
- * All of that memory is somebody else's, and may be damaged or made up: a pointer that leads nowhere ends this program with one
- * line. When the copy is there, this program gives up all rights that the other one did not have (privileges.c).
+ * The copied memory may be damaged or forged: a pointer that leads nowhere ends this program with one line. When the copy is there, this
+ * program gives up all rights that the other one did not have (privileges.c).
  */
 #ifndef INSPECT_H
 #define INSPECT_H
@@ -87,7 +87,7 @@ void image_use(void);
 void image_want(const void *from, size_t bytes);
 void image_fetch(uint64_t deadline);
 
-/* What was brought so far comes first when all is brought anew, from image_renew on. */
+/* From image_renew on all memory is brought anew, first what was brought before. */
 void image_note_first(void);
 void image_renew(void);
 

@@ -4,9 +4,8 @@
  *   slabyard-inspect (--pid N | --core FILE) [--slabs CACHE | --profile | --address A [--slab]] [--log [--last N]]
  *   slabyard-inspect --pid N --sampling    where its slabyard_sample_rate is, for slabyard sample; stops nothing
  *
- * A process is stopped once, for as long as it takes to copy what will be read. To make that short, all of it is copied once
- * before, while the process runs, so that memory for the copy is there. What is not copied after MOST_STOPPED_NS is copied when
- * the process goes on.
+ * A process is stopped once, while the memory to be read is copied. To make that short, the memory is copied once before, while the process
+ * runs, so that the pages of the copy exist. The rest after MOST_STOPPED_NS is copied when the process runs again.
  */
 #define _GNU_SOURCE /* personality */
 #include "inspect.h"

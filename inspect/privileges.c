@@ -1,10 +1,10 @@
 /*
  * Rights that are no longer needed.
  *
- * Stopping and copying another user's process takes rights; looking at the copy takes none. And the copy is not to be trusted:
- * a program may prepare its memory for who looks at it. While it is copied, only the lists of heaps and of their pages are
- * followed, to know what to copy; nothing is written where they lead. When the copy is there, this process goes on as the other
- * one's user, without capabilities or a way to get any again. All else comes after that.
+ * Stopping and copying another user's process takes rights; looking at the copy takes none. And the copy is not to be trusted: a program
+ * may prepare its memory to attack its reader. While it is copied, only the lists of heaps and of their pages are followed, to know what to
+ * copy; nothing is written where they lead. When the copy is there, this process goes on as the other one's user, without capabilities or a
+ * way to get any again. All else comes after that.
  */
 #define _GNU_SOURCE
 #include "inspect.h"

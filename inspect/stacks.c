@@ -18,7 +18,7 @@ static bool looked_up;
 
 /* ---- Which file ----------------------------------------------------------------------------------------------- */
 
-/* The address in the file's own terms of what stands at an offset in it. False: the file is not there, or has no such place. */
+/* The virtual address that an ELF file gives to an offset in it. False: there is no such file or offset. */
 static bool own_address(const char *path, uint64_t offset, uintptr_t *address)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /*
- * Whose an address is: which heap, slab and object it is in, what is beside that, and who allocated and freed it.
+ * Where an address belongs: its heap, slab and object, the objects beside it, and the stacks that allocated and freed it.
  */
 #include "inspect.h"
 

@@ -160,7 +160,7 @@ static const char *options_error(const struct sy_heap_options *options)
 	return NULL;
 }
 
-/* What the environment asks for takes the place of what the spec does. */
+/* Settings of the environment replace those of the spec. */
 static bool add_debugging(struct sy_heap_config *config)
 {
 	const char *text = secure_getenv("SLABYARD_DEBUG");

@@ -2,11 +2,11 @@
  * Read-copy update (linux/rcupdate.h): as much as slabs of SLAB_TYPESAFE_BY_RCU caches need, and no more.
  *
  * Counting. There are two counts of readers, and an index that says which one a new reader takes. A grace period has two phases.
- * Each flips the index and waits until the count that was current is 0. One phase is not enough: a reader may read the index just
- * before the flip and count itself only later, when nobody looks at that count any more. The next grace period would miss it if
- * it looked only at the other count. Nobody waits for new readers, so no number of them delays a grace period. The look at a
- * count is a write too: a reader that counts itself after it sees what was unlinked before the grace period. (McKenney's SRCU,
- * with one pair of counts for all threads: a reader pays two atomic additions.)
+ * Each flips the index and waits until the count that was current is 0. One phase is not enough: a reader may read the index just before
+ * the flip and count itself only later, when the grace period no longer looks at that count. The next grace period would miss it if it
+ * looked only at the other count. Nobody waits for new readers, so no number of them delays a grace period. The look at a count is a write
+ * too: a reader that counts itself after it sees what was unlinked before the grace period. (McKenney's SRCU, with one pair of counts for
+ * all threads: a reader pays two atomic additions.)
  *
  * Progress. call_rcu and kfree_rcu never wait; they queue an entry. Other threads advance the grace period a step when they can:
  * when they queue an entry, end their outermost read section, or release their last spin lock. synchronize_rcu and rcu_barrier
@@ -81,8 +81,8 @@ static void flip_index(void)
 	__atomic_store_n(&rcu.index, !rcu.index, __ATOMIC_SEQ_CST);
 }
 
-/* Whether all readers have ended that were counted before the last flip. The look is a write: a reader that adds itself to that
- * count later reads what this has written, and so sees what was unlinked before. */
+/* Whether all readers that were counted before the last flip have ended. The look is a write: a reader that adds itself to that count later
+ * reads this write, and so sees everything unlinked before. */
 static bool readers_done(void)
 {
 	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;

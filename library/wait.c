@@ -5,14 +5,13 @@
  * call and without a lock. One that may wait looks again and again until it is served, at most for as long as the heap's options
  * allow.
  *
- * No wake-up can be missed, as there is none. A free is a few instructions on the thread's own memory, and tells nobody; a free that
- * did would be dearer for all, for the sake of the few who wait. So a waiter looks by itself: at first after a tenth of a millisecond,
- * then after twice as long each time, up to LONGEST. Each look is a whole request: it has all threads' empty slabs given back, as
- * any request does before it is refused.
+ * No wake-up can be missed, as there is none. A free is a few instructions on the thread's own memory, and wakes no one; a wake-up would
+ * make every free dearer for the few waiters. So a waiter polls: at first after a tenth of a millisecond, then after twice as long each
+ * time, up to LONGEST. Each look is a whole request: it has all threads' empty slabs given back, as any request does before it is refused.
  *
- * Deadlocks. Nobody will ever free if there is no other thread, so a process with one thread is refused at once, where the C library
- * tells (sys/single_threaded.h). The same holds for more than the heap can ever have. Threads that all wait for each other are not
- * told apart from threads that free later; the time ends their wait.
+ * Deadlocks. If there is no other thread no free can come, so a process with one thread is refused at once, where the C library tells
+ * (sys/single_threaded.h). So is a request for more than the heap can ever have. Threads that all wait for each other are not told apart
+ * from threads that free later; the time ends their wait.
  */
 #include "wait.h"
 

@@ -32,7 +32,7 @@
 #include "core/this_slot.h"
 
 #define HALF_SECOND 500000000L
-#define QUIET 6u                    /* looks in vain until it sleeps */
+#define QUIET 6u                    /* looks that find nothing until it sleeps */
 #define STACK ((size_t)256 << 10)   /* bytes; hardly touched */
 #define AFTER_STATE 17u             /* fields of /proc/self/stat from the state on to the number of threads */
 

@@ -189,8 +189,7 @@ void *sy__mapping_reuse_to_grow(size_t size)
 	return reuse(size, NULL);
 }
 
-/* Zeroes pages. Those in memory are cleared. The others were never touched or are swapped out, or nobody can tell: the system drops
- * them. */
+/* Zeroes pages. It clears those known to be in memory, and lets the system drop the others. */
 static void clear_pages(char *pages, size_t count, size_t page)
 {
 	unsigned char there[PAGES_CLEARED];

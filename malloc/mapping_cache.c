@@ -8,15 +8,15 @@
  * The table keeps ranges for their pages. They serve requests of any size, best fit. What the range has beyond the request, from
  * LEAST_REST bytes on, stays in the table as a range of its own, without a system call. If no range suffices, the largest grows
  * by mremap, and others are moved to its end, by mremap too. Moving pages costs a hundredth of what faults would, so only the
- * pages that no range had are faulted in. Where fresh pages are mapped all the same, as many cached pages go back to the system
- * (sy__mapping_cache_offset_growth). So caching never adds to the program's peak, but for the pages of sparse ranges.
+ * pages that no range had are faulted in. When fresh pages are mapped all the same, as many cached pages go back to the system
+ * (sy__mapping_cache_offset_growth). So caching never adds to the program's peak, except for the pages of sparse ranges.
  *
- * A sparse range has at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB. So it is asked only
- * where a range would be cut, joined or given back, and only about its first `used` bytes: behind these nobody has written
- * since the range was found sparse there. A sparse range takes little memory, so it isn't cut. A request gets all of it, if it
- * is up to SLACK times as large as the request and the rest has no more memory than the request, and gives it back whole. A
- * sparse range that is too small grows in one call, without others, and no fresh page displaces sparse ranges. (Cutting and
- * joining took three calls an object, of 7 to 30 microseconds each; a fault takes 1.5.)
+ * A sparse range has at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB. So it is asked only where a
+ * range would be cut, joined or given back, and only about its first `used` bytes: the rest was found sparse before, and has not been
+ * written since. A sparse range takes little memory, so it isn't cut. A request gets all of it, if it is up to SLACK times as large as the
+ * request and the rest has no more memory than the request, and gives it back whole. A sparse range that is too small grows in one call,
+ * without others, and no fresh page displaces sparse ranges. (Cutting and joining took three calls an object, of 7 to 30 microseconds each;
+ * a fault takes 1.5.)
  *
  * An object that is going to grow gets the start of the largest range, and the rest stays in the table right behind it. The object
  * then grows into that rest first (sy__mapping_cache_take_behind), without a system call. So a program that builds one array
@@ -27,8 +27,8 @@
  * allocates and frees the same large object again and again has it joined once. For a request that is smaller by more than an
  * eighth the range is split into its parts first. Objects that will grow, and so be moved, get no joined range. mremap may refuse
  * all the same, where a program has changed a part of a range (mprotect, madvise). The range is then unmapped, or the object
- * copied (entries.c). Kernels may unmap the target of an mremap before they refuse it. Whatever is mapped there then is somebody
- * else's, and is left alone.
+ * copied (entries.c). Kernels may unmap the target of an mremap before they refuse it. If another thread has mapped something there
+ * meanwhile, it is left alone.
  *
  * The bins keep ranges for their size. Hardly a page of these is in memory (mmap_threshold.c finds out). A program that takes
  * thousands of buffers and writes to the ends of each would pay a fault for either end, and two system calls, for every one. Such
@@ -48,9 +48,9 @@
  * interleavings). In the table, the thread that changes entry.start from anything to BUSY owns the entry. The owner stores a start, or
  * NULL, with release; the words of the entry and the range's pages go along with it. Searchers read sizes of entries that they
  * don't own, and check again when they do. In the bins, a word goes from NULL to a range by compare-and-exchange (release), and
- * from a range to NULL by an exchange (acquire). After that nobody else knows of the range, so nothing is read that somebody
- * might unmap. A fork's child loses what other threads had in hand. sy__mapping_cache_forked makes their entries free again and
- * counts anew.
+ * from a range to NULL by an exchange (acquire). After that no other thread can find the range, so nothing is read that another thread
+ * might unmap. A fork's child loses the ranges that other threads were working on. sy__mapping_cache_forked makes their entries free again
+ * and counts anew.
  *
  * The thread sanitizer doesn't know that mremap moves memory, and reports the next user of the old addresses as a second user of
  * the same memory.
@@ -70,7 +70,7 @@
 #define LEAST_REST ((size_t)128 << 10)
 #define AGE_MS 25u /* between two looks at all entries */
 #define SPARSE 4u  /* at most one page in 4 is in memory */
-#define SLACK 8u   /* times what is asked for: what may be handed out with it */
+#define SLACK 8u   /* times the request: the most that may be handed out for it */
 
 #ifndef WAYS
 #define WAYS 8u

@@ -43,8 +43,8 @@ size_t sy__mapping_cache_take_behind(char *end, size_t bytes);
 /* Gives up to this many bytes in memory back to the operating system, because the program has got as many fresh ones from it. */
 void sy__mapping_cache_offset_growth(size_t bytes);
 
-/* Caches a range of whole pages that can be read and written, or unmaps it. The first `used` bytes may be in memory; behind them
- * nobody has written since sy__mapping_cache_take() handed them out. parts: as from there; NULL: none. */
+/* Caches a range of whole pages that can be read and written, or unmaps it. The first `used` bytes may be in memory; the bytes behind them
+ * have not been written since sy__mapping_cache_take() handed them out. parts: as from there; NULL: none. */
 void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_parts *);
 
 /* Whether there is a bin for ranges of this size. */

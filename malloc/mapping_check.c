@@ -2,15 +2,14 @@
  * Which addresses are objects that are mappings of their own. A free or resize of an address outside of the heap means such an
  * object, or is wrong.
  *
- * A header in front of the object has a mark that follows from its address. Nothing else has that, but memory in front of a wrong
- * address may not be readable, or not be there. So the system is asked first: it copies eight bytes from there for a call that is
- * refused, rt_sigprocmask with an impossible argument, and says so if it can't. That takes 0.1 microseconds; what follows is a
- * system call in any case, or the copy of an object. Nothing is in the first page, and of its first address that call would copy
- * nothing: a null pointer means that there is no argument.
+ * A header in front of the object has a mark that follows from its address. No other memory has that mark, but memory in front of a wrong
+ * address may be missing or unreadable. So the system is asked first: a refused call, rt_sigprocmask with an impossible argument, copies
+ * eight bytes from there, and says so if it can't. That takes 0.1 microseconds; a system call or the copy of an object follows in any case.
+ * The first page is never asked about: it holds nothing, and the call takes a null pointer for a missing argument.
  *
- * An address that is none ends the program. What kind of mistake it was is only looked for then. The mark of an object that was
- * freed is another one, as long as its mapping is cached; the addresses of the last objects whose mappings went back are
- * remembered. An address inside an object is found by a search for the header, page by page downwards.
+ * An address that is no such object ends the program. Only then the kind of mistake is looked for. A freed object has another mark, as long
+ * as its mapping is cached; the addresses of the last objects whose mappings went back are remembered. An address inside an object is found
+ * by a search for the header, page by page downwards.
  */
 #define _GNU_SOURCE /* AT_FDCWD, MAP_ANONYMOUS */
 #include "mapping_header.h"

@@ -1,4 +1,4 @@
-/* What stands in front of an object that is a mapping of its own, and which addresses are such objects. See mapping_check.c. */
+/* The header in front of an object that is a mapping of its own, and which addresses are such objects. See mapping_check.c. */
 #ifndef SLABYARD_MALLOC_MAPPING_HEADER_H
 #define SLABYARD_MALLOC_MAPPING_HEADER_H
 
@@ -30,10 +30,10 @@ static inline struct mapping_header *sy__mapping_header(const void *object)
 	return (struct mapping_header *)((uintptr_t)object - sizeof(struct mapping_header));
 }
 
-/* Of any address; of one that is no object in use, it ends the program with a report. */
+/* For any address; if it is no object in use, the program ends with a report. */
 struct mapping_header *sy__mapping_header_checked(const void *address);
 
-/* The object ends, whose header may be read no more soon. */
+/* The object ends; its header may soon be unmapped. */
 void sy__mapping_note_end(const void *object);
 
 #endif

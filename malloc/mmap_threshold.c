@@ -15,8 +15,8 @@
  * When. One in LOOKED_AT of the heap's freed objects is looked at. So is one in LOOKED_AT of its allocated ones, when LATER more
  * have been allocated: a program may allocate all that it needs before it writes anything. The threshold is set when LEAST_KNOWN
  * freed objects in a row are untouched, or allocated ones in a row with LEAST_SEEN pages. It is off when more than MOST_TOUCHED
- * mappings are touched, because the heap is better for those. Mappings that are freed after that are not cached beside what the
- * heap takes. Each time that the threshold was a mistake it takes twice as many objects to set it again.
+ * mappings are touched, because the heap is better for those. Mappings that are freed after that are not cached, as the heap needs memory
+ * now. Each time that the threshold was a mistake it takes twice as many objects to set it again.
  *
  * All of it is guesswork from samples. The counters are relaxed atomics and may lose what another thread learns at the same time.
  */

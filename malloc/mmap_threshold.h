@@ -7,8 +7,8 @@
 
 struct sy_heap;
 
-/* Whether hardly a page of a range that has a bin is in memory, by a guess. Nobody has written behind its first `used` bytes. The
- * threshold ends if ranges are often touched. */
+/* Whether hardly a page of a range that has a bin is in memory, by a guess. The bytes behind its first `used` ones have not been written.
+ * The threshold ends if ranges are often touched. */
 bool sy__mmap_threshold_is_untouched(struct sy_heap *, const char *start, size_t used);
 
 /* sy_heap.on_large_alloc and sy_heap.on_large_free: set the threshold once large objects of the heap are found to be untouched. */

@@ -13,11 +13,11 @@
  * (ulimit -v, RLIMIT_AS) it is half of the limit, so that the program's own mappings, stacks and libraries find room; and less where
  * the program has more than half already.
  *
- * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what the
- * limit leaves beside all else, but no less than what is in use. It grows again when the limit rises. Neither half is lost to
- * the other. Where a mapped object finds no room, the reservation is cut to half of what is left beside the object, as threads
- * want stacks while it lives. Where the heap is full, its reservation grows to its share again. The child of a vfork has its
- * parent's memory and limits of its own, so it changes nothing.
+ * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what other mappings
+ * leave of the limit, but at least the part in use. It grows again when the limit rises. Neither half is lost to the other. Where a mapped
+ * object finds no room, the reservation is cut to half of what is left beside the object, as threads want stacks while it lives. Where the
+ * heap is full, its reservation grows to its share again. The child of a vfork has its parent's memory and limits of its own, so it changes
+ * nothing.
  *
  * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
  * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a
@@ -210,8 +210,8 @@ static void end(void)
 	sy__unlock(&starting);
 }
 
-/* The heap's share: half of what a limit leaves beside the other mappings. Where these are not known the system refuses what is too
- * much. */
+/* The heap's share: half of what a limit leaves beside the other mappings. If these are not known, the system refuses a share that is too
+ * large. */
 static size_t share(size_t limit, size_t beside)
 {
 	return range(minus(limit, beside == UNKNOWN ? 0 : beside) / 2);
@@ -263,8 +263,8 @@ static bool has_room(size_t bytes)
 	return room != NULL;
 }
 
-/* Cuts the reservation so that a mapping of that size finds room. Where the other mappings are not known it is cut by so many
- * bytes, and the system is asked whether that suffices. */
+/* Cuts the reservation so that a mapping of that size finds room. If the other mappings are not known, it is cut by that size, and the
+ * system is asked whether that suffices. */
 static bool make_room(size_t limit, size_t bytes)
 {
 	size_t before, beside, rest;

@@ -41,7 +41,7 @@ EXPORT unsigned slabyard_sample_rate;
 
 static struct {
 	unsigned rate; /* as it was seen last */
-	void *(*behind)(size_t size, struct sy_heap *); /* serves what is not sampled */
+	void *(*behind)(size_t size, struct sy_heap *); /* serves requests that are not sampled */
 	unsigned live;
 	uint64_t random;
 	bool counts;  /* malloc goes by `allocate` */

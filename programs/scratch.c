@@ -37,7 +37,7 @@
 #define KNOWN_FLAGS ((SY_NO_RECLAIM << 1) - 1u)
 #define KNOWN_CACHE_FLAGS ((uint32_t)(2 * SY_CACHE_LINK_INSIDE - 1) & ~(uint32_t)SY_CACHE_KMALLOC) /* all but the heap's own mark */
 
-/* What each kind of event uses, hence which of its fields are checked. */
+/* The fields that each kind of event uses, and that are checked. */
 enum field {
 	ALLOCATES = 1u << 0, /* takes the handle */
 	FREES = 1u << 1,     /* gives the handle back */
@@ -59,7 +59,7 @@ static const unsigned fields[EVENT_KINDS] = {
 	[EVENT_UNKNOWN_PAGE_FREE] = 0,
 };
 
-/* Who holds a handle. */
+/* State of a handle. */
 #define HELD_BY_NOBODY 0u
 #define HELD_BY_KMALLOC 1u
 #define HELD_BY_PAGES 2u
@@ -322,7 +322,7 @@ static const char *wrong_fields(const struct scratch *scratch, const struct scra
 	return NULL;
 }
 
-/* NULL, or what is wrong with the event where it stands; follows the handle. */
+/* NULL, or what is wrong with the event after those before it; updates the state of its handle. */
 static const char *wrong_handle(const struct scratch_event *event, uint32_t *holders)
 {
 	unsigned uses = fields[event->kind];

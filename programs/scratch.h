@@ -36,7 +36,7 @@ enum event_kind {
 	EVENT_KINDS
 };
 
-#define EVENT_IMPLIED (1u << 31) /* in flags, above enum sy_flags: not recorded, but proved by what was */
+#define EVENT_IMPLIED (1u << 31) /* in flags, above enum sy_flags: not recorded, but follows from the record */
 
 struct scratch_header {
 	char magic[8];

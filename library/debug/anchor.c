@@ -1,6 +1,5 @@
 /*
- * The anchor (anchor.h). It is written when the first heap is made: data that a program has written is in its core file, what it
- * has not is not.
+ * The anchor (anchor.h). It is written when the first heap is made, because a core file has only data that the program has written.
  */
 #include "anchor.h"
 

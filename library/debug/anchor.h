@@ -27,7 +27,7 @@ struct sy__anchor {
 
 extern struct sy__anchor sy__anchor;
 
-/* The beginning of what stands in front of an object of malloc's that is a mapping of its own (malloc/mapping_header.h). */
+/* The beginning of the header in front of an object that is a mapping of its own (malloc/mapping_header.h). */
 struct sy__mapping {
 	uint64_t mark; /* sy__mapping_mark of its address, so that a copy is none */
 	char *start;   /* of the mapping */

@@ -2,12 +2,12 @@
  * Leaks: live objects to which the program has no pointer any more (Bonwick 1994, section 6.7, does this from outside, by age alone).
  *
  * A conservative mark, as a garbage collector's (Boehm and Weiser 1988). Whatever looks like the address of a byte of an object may be a
- * pointer to it. Objects that a root has such a word for are reached, then those that reached objects have one for, and so on. The
- * rest is lost. Roots are all of the program's writable memory (roots.c) but the heap's own pages: these hold the objects, and the
- * heap's and the checks' bookkeeping, which knows every object.
+ * pointer to it. The search reaches the objects to which a root has such a word, then those to which reached objects have one, and so on.
+ * The rest is lost. Roots are all of the program's writable memory (roots.c) except the heap's own pages: these hold the objects, and the
+ * bookkeeping of heap and checks, which points to every object.
  *
- * So a leak that is told is one, unless the program hides its pointers (in files, or by changing bits of them). A leak may go untold
- * where an old pointer, or a number that looks like one, has stayed in memory.
+ * So a reported leak is a real one, unless the program hides its pointers (in files, or by changing bits of them). A leak may stay
+ * unreported where an old pointer, or a number that looks like one, is still in memory.
  *
  * Objects that are reached and older than a given age are possible leaks, as Bonwick's are.
  *

@@ -1,8 +1,8 @@
 /*
- * Figures of heaps as Prometheus's text format 0.0.4, of the names that `slabyard inspect --format prometheus` has for them.
+ * Figures of heaps in Prometheus's text format 0.0.4, with the same names as in `slabyard inspect --format prometheus`.
  *
- * All lines of one metric stand together, so each metric asks every heap once. Meanwhile the heap's other threads wait, and the text
- * grows in the caller's memory: nothing here allocates or calls out. What has no room is counted all the same.
+ * All lines of one metric stand together, so each metric asks every heap once. Meanwhile the heap's other threads wait, and the text grows
+ * in the caller's memory: nothing here allocates or calls out. Text that has no room there counts towards the length all the same.
  */
 #include "library/spec.h"
 

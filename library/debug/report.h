@@ -6,8 +6,8 @@
 
 struct sy__finding;
 
-/* sy_heap.on_bug of a program's heaps: writes a report to standard error and aborts. Where the heap has checks, and one of them finds
- * the damage that led to it, that is what it reports. */
+/* sy_heap.on_bug of a program's heaps: writes a report to standard error and aborts. If the heap has checks, and one of them finds the
+ * damage that led to the bug, it reports that damage. */
 void sy__bug_report(struct sy_heap *, enum sy_bug, const void *address);
 
 /* Reports what the heap's checks have found, and aborts, unless it is a leak. */

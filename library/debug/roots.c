@@ -114,7 +114,7 @@ static void stop_world(struct sigaction *before)
 		nanosleep(&moment, NULL);
 }
 
-/* A thread that has not answered yet would be ended by the signal if nobody handled it any more, so the handler stays then. */
+/* If a thread has not answered yet the handler stays, because the signal would end the program without it. */
 static void release_world(const struct sigaction *before)
 {
 	bool all = (unsigned)__atomic_load_n(&world.stopped, __ATOMIC_ACQUIRE) >= world.asked;

@@ -1,9 +1,9 @@
 /*
  * A report of a bug, as text or as one line of JSON; the same in a program and in a kernel's log.
  *
- * The first line is "slabyard: KIND: ADDRESS", of which KIND is one of the names of sy_bug_name. There follows what Bonwick's report has
- * (1994, section 6.8), in his order: what was changed, the buffer and its cache, the transactions on it, the youngest first, each
- * with thread, time before now and stack, and where the log goes on.
+ * The first line is "slabyard: KIND: ADDRESS", of which KIND is one of the names of sy_bug_name. The rest is as in Bonwick's report (1994,
+ * section 6.8), in the same order: the change, the buffer and its cache, the transactions on it, newest first, each with thread, age and
+ * stack, and the place in the log for more.
  *
  * The log is read as it is; others may go on writing it. Nothing here allocates.
  */

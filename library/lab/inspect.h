@@ -1,9 +1,9 @@
 /*
  * The laboratory's interface for slabyard-inspect: what is in the heaps of another program.
  *
- * The other program's memory stands in this process at the same addresses, brought by the caller. A heap is as it was there, but for its
- * pointers to code, which sy_inspect_adopt sets to this program's. Then slabyard.h's walk works on it. All types stay opaque; what is told
- * of a heap stands in plain structures of this header.
+ * The other program's memory stands in this process at the same addresses, brought by the caller. A heap is the same as there, except for
+ * its pointers to code, which sy_inspect_adopt sets to this program's. Then slabyard.h's walk works on it. All types stay opaque; results
+ * are plain structures of this header.
  *
  * The order of calls: find anchors, list their heaps, want and bring memory, adopt slots, adopt heaps, ask. The calling process has one
  * thread that asks, and no heap of its own. Nothing here takes a lock, as a stopped thread may hold it. Pointers into the other program's
@@ -32,8 +32,8 @@ extern const size_t sy_inspect_anchor_bytes, sy_inspect_anchor_align;
 /* This program's build of the library. */
 const char *sy_inspect_build(void);
 
-/* What a copy of sy_inspect_anchor_bytes is, which stand at this address in the other program. Of OTHER_BUILD fills in which one, and of
- * that and ANCHOR where malloc's sampling rate is, if it has one. */
+/* Says what a copy of sy_inspect_anchor_bytes from this address in the other program is. For OTHER_BUILD it fills in which build, and for
+ * that and ANCHOR the place of malloc's sampling rate, if there is one. */
 enum sy_inspect_anchor sy_inspect_anchor(const void *copy, uintptr_t address, char build[SY_INSPECT_BUILD_BYTES], const void **sample_rate);
 
 /* The heaps of threads of an anchor: the first one (of NULL), and the next; NULL: that was the last. */
@@ -132,7 +132,7 @@ struct sy_inspect_record {
 /* Calls `see` for every record. */
 void sy_inspect_records(const struct sy_heap *, void (*see)(void *context, const struct sy_inspect_record *), void *context);
 
-/* The record whose memory an address is in; also of a part of a slab, which is an object or not. False: there is none. */
+/* The record for the memory at an address, which may be any part of a slab, an object or not. False: there is none. */
 bool sy_inspect_record_of(const struct sy_heap *, const void *address, struct sy_inspect_record *);
 bool sy_inspect_record_of_part(const struct sy_heap *, const struct sy_slab *, const struct sy_part *, struct sy_inspect_record *);
 

@@ -87,15 +87,14 @@ void sy_lab_ask(struct sy_heap *);
  * refuses, the request that needs the memory will fail. */
 void sy_lab_commit(struct sy_pages *, const void *start, size_t bytes);
 
-/* Where a page allocator keeps what it knows, heaps that it knows included: the table of its pages, and the rest. */
+/* Where a page allocator keeps its state, with that of its heaps: the table of its pages, and the rest. */
 struct sy_lab_span {
 	void *start;
 	size_t bytes, each; /* each: of what stands for a page; 1 in the rest */
 };
 void sy_lab_spans(const struct sy_pages *, struct sy_lab_span *table, struct sy_lab_span *rest);
 
-/* Sets what the table has of a page back to what it had when it was saved. But the page's memory keeps what was written to it, and the
- * table goes on saying so. */
+/* Sets a page's entry in the table back to its saved state, but not the page's memory, and not the note that the page was written. */
 void sy_lab_rewind(struct sy_page *, const struct sy_page *saved);
 
 /* Chooses the pages that heaps' requests get, by sy_lab_take_at or sy_lab_take_any. NULL: the request fails. */
