@@ -1,4 +1,4 @@
-/* Bugs of the program: their names, and who is told. See bug.h. */
+/* Bugs of the program: their names, and how they are reported. See bug.h. */
 #include "bug.h"
 
 #include "page_interface.h"

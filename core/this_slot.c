@@ -93,8 +93,8 @@ static void flush_run_cache_in_time(struct sy_heap *heap, uint64_t now)
 		sy__run_cache_flush(heap);
 }
 
-/* A program that goes on with fast calls only would never return here, and what it freed last would stay. So during fast decay all
- * threads' calls are slow ones, and look at the clock more often. With several heaps, the one looked at last decides. */
+/* A program that then makes only fast calls would never come here again, and the memory that it freed last would stay. So during fast decay
+ * all threads' calls are slow ones, and look at the clock more often. With several heaps, the one looked at last decides. */
 static void watch(bool on)
 {
 	if (!sy__watch(on) && on && sy__stop_try())

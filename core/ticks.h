@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-#define SY__TICK_PAGES 16u /* pages of a large allocation whose free counts as one slow call more */
+#define SY__TICK_PAGES 16u /* a free of a large allocation counts as one more slow call for each of these pages */
 #define SY__TICK_CALLS 64u /* slow calls of a thread from one look at the clock to the next; a power of two */
 
 /* Counts a fast call as a slow one. True: a look at the clock is due, so the caller should make this a slow call. */

@@ -6,8 +6,8 @@
 #include "programs/scratch.h"
 #include "programs/spec.h"
 
-/* One step of the replay: an event without what only the exact pass needs, or time that passes. 16 bytes, so that the timed
- * loop reads half of what the trace has. */
+/* One step of the replay: an event without the fields that only the exact pass needs, or time that passes. 16 bytes, half a record of the
+ * trace, so that the timed loop reads less. */
 struct step {
 	uint32_t handle;
 	uint32_t size;  /* bytes, of a free those that were asked for; of a tick: the low 32 bits of its time */

@@ -271,7 +271,7 @@ static void count_given(struct exact *exact, uint16_t cache, const void *object)
 	*(note.large ? &exact->given_large_bytes : &exact->given_slab_bytes) += note.given;
 }
 
-/* What the objects that are left occupy: who noted nothing looks at them in the end. */
+/* What the remaining objects occupy: where it was not noted, they are looked at in the end. */
 static void count_kept(struct exact *exact)
 {
 	const struct driver *driver = exact->driver;

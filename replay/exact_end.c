@@ -5,10 +5,9 @@
  * request fails (core/pages/reclaim.c). Two things are told: how many pages came back, and how long the first of them took, in
  * events and in the trace's time. An allocator that keeps a working set lets some time pass.
  *
- * At the end. The heap gives up whatever nobody uses, as `slabinfo -s` has a kernel do: empty slabs, and what CPUs keep for
- * themselves. Slabs of SLAB_TYPESAFE_BY_RCU caches go only after a grace period. So time passes, and the heap is asked again:
- * SLAB keeps the freelists of some slabs in other slabs. Pages that stay are pinned by live objects, or the allocator gives
- * nothing back.
+ * At the end. The heap gives up all unused memory, as `slabinfo -s` has a kernel do: empty slabs, and the free objects that CPUs keep.
+ * Slabs of SLAB_TYPESAFE_BY_RCU caches go only after a grace period. So time passes, and the heap is asked again: SLAB keeps the freelists
+ * of some slabs in other slabs. Pages that stay are pinned by live objects, or the allocator gives nothing back.
  *
  * Then every cache of the trace is destroyed as by kmem_cache_destroy: refused, with the number of objects, while some live.
  * Caches that share slabs go with the last of them. Nothing may be measured after that.

@@ -3,15 +3,14 @@
  * most was held.
  *
  * The level says what a machine had before the workload, growth says what the workload brought, and growth by cache
- * says why one allocator needs more than another. Before the first event and after the last the heap tells the pages
- * of a cache. At the peak nobody can ask it, as a peak is known only when it is over. So every change of the heap's
- * pages is noted in a journal, with the row that it belongs to, and the journal is added up as far as the peak. There
- * is a change where a slab comes or goes; most steps have none and pay a comparison.
+ * says why one allocator needs more than another. Before the first event and after the last the heap can be asked for the pages of a cache,
+ * but not at the peak, which is known only when it is over. So every change of the heap's pages is noted in a journal, with its row, and
+ * the journal is added up to the peak. There is a change where a slab comes or goes; most steps have none and pay a comparison.
  *
  * A change belongs to the cache of the step that made it: an allocation brings a slab of its own cache, a free lets one
  * of its own cache go. Where time passes, or the step had the heap give memory back, slabs of any cache go; then all
- * caches are counted, and each change is noted for its own. What belongs to nobody that way (SLAB keeps freelists of
- * slabs in slabs of other caches) stays with the cache that asked, until then.
+ * caches are counted, and each change is noted for its own. A slab of another cache that a step brings (SLAB keeps freelists of slabs in
+ * other caches' slabs) counts for the step's cache until then.
  *
  * Caches that share slabs by merging are one row here, that of the cache which owns the slabs. Policies in which all
  * caches share their pages have no pages by cache at all, and no figures from here.

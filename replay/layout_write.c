@@ -2,12 +2,11 @@
  * A snapshot of a script's machine, as JSON: all slabs and large allocations, their parts, and the script's objects in
  * them.
  *
- * An object in use is found by its address in what the heap shows as used; one that was freed is shown where it was, for
- * as long as that place is free: a reader then sees where each object went. Where several were at one place, the last
- * one that was freed there is shown.
+ * An object in use is found by its address among the used parts of the heap. A freed one is shown where it was, as long as that place is
+ * free, so that a reader sees where each object went; of several, the one freed last.
  *
- * Caches are listed in order of their creation. Of those that the heap made for itself there is one for each that has
- * slabs. Pages are numbered from the first one that the machine has.
+ * Caches are listed in order of their creation. Of the heap's own caches, those with slabs are listed. Pages are numbered from the first
+ * one that the machine has.
  */
 #include "layout.h"
 

@@ -1,10 +1,10 @@
 /*
- * A machine's pages as they were.
+ * Setting a machine's pages back to a saved state.
  *
  * A heap keeps all that it has in the simulated memory, and the page allocator keeps what it knows in a table and a structure of its
  * own. With these two set back the machine is as it was before there was a heap: nothing knows of the memory that the heap
  * wrote to. That memory stays as it is, with the pages that the system has given for it; of a fresh process each would cost a fault.
- * Only the marks stay that say which pages were written, since what is to be zero must be cleared there (core/pages/interface.c).
+ * Only the marks of written pages stay, since requests for zeroed memory must clear those (core/pages/interface.c).
  *
  * The table may have hundreds of MiB, of which a replay changes some. So the state is saved before a fork, and set back in the child.
  * There the system tells which pages were written (/proc/self/pagemap): they are the child's own, while others are still shared with

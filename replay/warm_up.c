@@ -57,7 +57,7 @@ static bool run_once(void *context, struct fault *fault)
 	return true;
 }
 
-/* Commits what of these pages lies in reserved memory. Where the system refuses, the passes will tell. */
+/* Commits those of these pages that lie in reserved memory. If the system refuses, the passes will report it. */
 static void commit(const struct stage *stage)
 {
 	const struct resident *resident = stage->resident;

@@ -27,7 +27,7 @@ uint32_t sy__debug_checks(const struct sy_heap *heap, const struct sy_cache_conf
 	return checks;
 }
 
-/* The policy below constructs the objects of a cache whose slabs others may read after a free, so they begin where its own do. */
+/* The policy below constructs the objects of an RCU-typesafe cache, so they begin where the policy's own objects do. */
 void sy__debug_cache(struct sy_cache *cache, uint32_t checks)
 {
 	struct sy__own *own = sy__own_of(cache);

@@ -27,7 +27,7 @@ static void note_caller(const struct sy__debug *debug, uint32_t checks, struct s
 
 /* ---- Records that are gone ---------------------------------------------------------------------------------------- */
 
-/* Forgets the objects whose memory is used again. Their records stay in the list of those gone until their turn. */
+/* Forgets the objects whose memory is used again. Their records stay on the list of ended objects until their turn. */
 static void forget_overlapped(struct sy__debug *debug, const struct sy__record *by)
 {
 	struct sy__record *record;
@@ -459,7 +459,7 @@ size_t sy__debug_adopted_bytes(size_t align, size_t size)
 	return general_bytes(align, size);
 }
 
-/* An object of such memory, or, with NULL, in guarded pages. */
+/* Makes an object in this memory, or, if it is NULL, in guarded pages. */
 static void *outside_of_heap(struct sy_heap *heap, void *memory, size_t bytes, size_t align, size_t size, unsigned flags)
 {
 	struct sy__record *record = NULL;

@@ -22,7 +22,7 @@ static uint64_t signal_bit(int number)
 	return (uint64_t)1 << (number - 1);
 }
 
-/* All but those that a thread brings upon itself. */
+/* All signals except those that a thread's own instructions raise. */
 static uint64_t usual_signals(void)
 {
 	return ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP) |

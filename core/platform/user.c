@@ -105,7 +105,7 @@ void sy__word_wake(const unsigned *word)
 	wake(word, INT_MAX);
 }
 
-/* On a word that nobody wakes. */
+/* Waits on a word for which no wake-up ever comes. */
 static void sleep_for(long nanoseconds)
 {
 	static const unsigned word;

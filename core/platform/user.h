@@ -166,7 +166,8 @@ void sy__lock_wait(sy__lock_t *lock);
 /* Looks whether the program handles signals. */
 void sy__signals_learn(void);
 
-/* From the first lock of a slow call until its end: no signal comes in, whose handler might keep the thread, and so the lock. */
+/* From the first lock of a slow call until its end: signals are blocked, because a handler might not return, and the lock would stay
+ * held. */
 void sy__signals_hold(const sy__lock_t *);
 
 /* For a replay: `watch` is called at each lock of this thread, which is in no call of a heap of threads meanwhile; NULL: no more. */

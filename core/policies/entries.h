@@ -7,7 +7,7 @@
  * or push fails: the slow path, a jump to the generic entry with the call still open, or a result that says so. This file has all
  * of that.
  *
- * A policy's file includes this once, when it has defined, as static inline functions or other names of such:
+ * A policy's file includes this once, when it has defined, as static inline functions or as macros for these:
  *
  *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of a cache
  *   own_of(cache, slot)                   what that slot has

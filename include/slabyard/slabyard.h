@@ -365,8 +365,8 @@ struct sy_heap_counters {
 	uint64_t taken_pages;    /* for slabs and large allocations, ever */
 	uint64_t page_requests;  /* asked of the page allocator */
 	uint64_t page_failures;  /* of these, refused */
-	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
-	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
+	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, before a request would fail */
+	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked urgently */
 	/* Words: any slot adds to them atomically, and small machines have atomic operations for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads */
 	size_t slow_frees;       /* frees that left the fast path; the same */
@@ -422,8 +422,8 @@ const char *sy_heap_check(struct sy_heap *);
 /*
  * Writes the figures of heaps and of their caches as Prometheus's text format 0.0.4, under the names that `slabyard inspect --format
  * prometheus` has for them. Labels are `heap`, its place in the array, `spec` and `cache`. Returns the bytes of all the text, without
- * the 0 at its end; no more than `room` are written, so room 0 asks how many they are. Stops the heaps' other threads as often
- * as there are metrics, for those of caches and of what is used to count all caches. A heap that the caller is in a call of is left out.
+ * the 0 at its end; no more than `room` are written, so room 0 asks how many they are. Each metric of caches or of memory in use stops the
+ * heaps' other threads once. A heap that the caller is in a call of is left out.
  */
 size_t sy_heaps_metrics(struct sy_heap *const *heaps, size_t count, char *text, size_t room);
 
@@ -562,8 +562,8 @@ void sy_mfree(struct sy_heap *, void *object);
 
 /*
  * Waiting for memory. With SY_KM_SLEEP, sy_alloc, sy_malloc and sy_alloc_bulk on a heap of sy_heap_open wait when the heap has no
- * memory, until another thread frees what serves them. They look at least every hundredth of a second, so no free can be missed; a
- * free costs what it costs. They return NULL
+ * memory, until another thread frees what serves them. They look at least every hundredth of a second, so no free is missed, and a free
+ * costs no more than without waiters. They return NULL
  *
  *   after sy_heap_options.wait_ns, as nobody can tell threads that all wait for each other from those that free later;
  *   at once in a process with a single thread, if the C library knows that (glibc 2.32), and if no heap could ever serve the

@@ -1,5 +1,5 @@
 /*
- * What entries.h asks for beside pop and push, where both CPU layers have the same (percpu.c, magazine.c), and then the calls.
+ * The part that both CPU layers (percpu.c, magazine.c) share of what entries.h asks for, and then the calls.
  *
  * A layer's file includes this once, when it has defined entry_own (the state of a slot) and pop and push on that. After it the
  * file defines

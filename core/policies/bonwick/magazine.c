@@ -154,8 +154,8 @@ static bool exchange(struct sy__bonwick_cache *cache, struct sy__bonwick_loaded 
 	return magazine != NULL;
 }
 
-/* Where there was no memory lately the next frees do not ask: 1, 3, 7, … of them. Asking in vain costs much more than a free to the
- * slabs, which may have to go on for as long as these keep what they get. Relaxed: of threads that ask at once, some ask too often. */
+/* When there was no memory for a magazine, the next 1, 3, 7, … frees do not ask again. A refused request costs much more than a free to the
+ * slabs, and memory may be short for long, as slabs keep what they get. Relaxed: of threads that ask at once, some ask too often. */
 static bool skips_making(struct sy__bonwick_depot *depot)
 {
 	uint16_t left = __atomic_load_n(&depot->skip, __ATOMIC_RELAXED);

@@ -207,8 +207,8 @@ static uint32_t shared_limit(const struct sy__slab_cache *slab)
 	return slab->shared * slab->batchcount;
 }
 
-/* Another slot of the node may be as far: whether there is an array is asked first without the lock, relaxed as nobody follows
- * that pointer but with the lock. */
+/* Another slot of the node may be here at once, so the first look for an array is without the lock; relaxed, as the pointer is followed
+ * with the lock only. */
 static void equip_node(struct sy__slab_cache *slab, unsigned index)
 {
 	struct sy__slab_node *node = &slab->nodes[index];

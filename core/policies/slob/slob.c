@@ -69,8 +69,8 @@ static const struct sy_tunable tunables[TUNABLES] = {
 struct slob_cache {
 	struct sy_cache cache;
 	struct sy__slob_request request; /* of one object; unused from page size on */
-	uint32_t header; /* bytes in front of an object: of those that kfree frees, as in front of kmalloc's; else 0 */
-	uint64_t live;   /* objects that the client holds; those that kfree has freed too, as it knows no cache */
+	uint32_t header; /* bytes in front of an object: as kmalloc's if kfree may free it; else 0 */
+	uint64_t live;   /* objects that the client holds, and those freed by kfree, which knows no cache */
 };
 
 /* Stands behind objects of RCU-typesafe caches. The cache outlives its objects and knows their size. */

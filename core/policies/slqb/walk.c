@@ -40,7 +40,7 @@ static void mark(struct sy__walk *walk, const void *context)
 		mark_list(walk, cache, &cache->nodes[node].list, SY_PART_NODE, node);
 }
 
-/* Whose the list is that owns the slab. */
+/* The owner of the slab: the slot or node with this list. */
 static void find_owner(const struct sy__slqb_cache *cache, const struct sy__slqb_list *list, struct sy_slab *seen)
 {
 	seen->owner_kind = SY_OWNER_NODE;

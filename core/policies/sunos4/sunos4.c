@@ -194,7 +194,7 @@ static inline struct sy_page *page_in(const struct sy_heap *heap, const void *ob
 	return sy__head_of(heap, object);
 }
 
-/* A block in use neither overlaps a free one nor starts where the map says that none does. */
+/* A block in use must start where the map has a start, and must not overlap a free block. */
 static inline bool in_use(struct sy__general_heap *general, struct sy_page *page, const void *address)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
