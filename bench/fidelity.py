@@ -1,9 +1,9 @@
-"""Replays held against the kernels that they replay: makes the tables and curves of docs/fidelity.md again.
+"""Replays compared with the kernels that they replay: makes the tables and curves of docs/fidelity.md again.
 
     python bench/fidelity.py [--check]
 
 Everything comes from tests/data/linux-VERSION-um-ALLOCATOR/WORKLOAD/: a Linux traced from its first kmalloc on, with the kernel's own files
-just before and after a workload. What is held against what:
+just before and after a workload. What is compared with what:
 
     totals     pages held at the snapshot, at the peak and at the end by a replay that begins empty, as the trace does (`--start
                empty --cpus 1`), against the recorded allocator's own pages: those runs of pages in the trace in which an object was

@@ -1,4 +1,4 @@
-"""Recordings held against the kernel that was recorded: makes the table of docs/fidelity.md, "Recordings", again.
+"""Recordings compared with the kernel that was recorded: makes the table of docs/fidelity.md, "Recordings", again.
 
     for i in 1 2 3 4 5; do mkdir -p DIR/$i; sudo env TRACES=DIR/$i traces/record.sh; done
     python bench/recordings.py DIR/1 DIR/2 DIR/3 DIR/4 DIR/5

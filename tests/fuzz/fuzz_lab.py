@@ -206,7 +206,7 @@ def sweep_plan(data: bytes) -> None:
 
 
 def records(data: bytes) -> None:
-    """Result records, compared and held against conditions."""
+    """Result records, compared and compared with conditions."""
     path = file_of(data, "records.json")
     found = files.compare(path, path, conditions.parse(conditions.DEFAULT))
     tables.tables(found, True)

@@ -25,7 +25,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 def add(parent: Any) -> None:
     verb = add_verb(
-        parent, "completion", "what a shell reads to complete slabyard's command lines", _print_code,
+        parent, "completion", "print a shell's completion script for slabyard", _print_code,
         "slabyard completion bash > ~/.local/share/bash-completion/completions/slabyard\n"
         "  slabyard completion zsh > ~/.zfunc/_slabyard\n"
         "  slabyard completion fish > ~/.config/fish/completions/slabyard.fish",

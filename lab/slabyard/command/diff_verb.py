@@ -37,16 +37,16 @@ def add(parent: Any) -> None:
     verb.add_argument("old", type=file, metavar="OLD")
     verb.add_argument("new", type=file, metavar="NEW")
     verb.add_argument("--fail-if", metavar="CONDITIONS", help=f"exit with status 1 where one of them holds: {CONDITIONS}")
-    verb.add_argument("--junit", type=new_file, metavar="FILE.xml", help="also write what was compared as tests, for a CI")
-    verb.add_argument("--all", action="store_true", help="every measure and every cache, not those that changed most alone")
+    verb.add_argument("--junit", type=new_file, metavar="FILE.xml", help="also write the comparison as JUnit tests, for a CI")
+    verb.add_argument("--all", action="store_true", help="every measure and cache, not only those that changed most")
     add_format(verb)
 
 
 def add_baseline(verb: argparse.ArgumentParser) -> None:
-    """The options of a comparison that is held against an earlier one."""
+    """The options of a comparison with an earlier one."""
     verb.add_argument("--baseline", type=file, metavar="FILE", help="result records to compare with; status 1 on a regression")
     verb.add_argument("--fail-if", metavar="CONDITIONS", help=f"with --baseline: what a regression is (default: {DEFAULT}); {CONDITIONS}")
-    verb.add_argument("--junit", type=new_file, metavar="FILE.xml", help="with --baseline: also write what was compared as tests")
+    verb.add_argument("--junit", type=new_file, metavar="FILE.xml", help="with --baseline: also write the comparison as JUnit tests")
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 class Baseline:
-    """What a comparison is held against: read before the comparison begins, as that takes long."""
+    """The earlier results of a comparison: read before it begins, as that takes long."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         from ..diff import conditions, pairs
@@ -105,7 +105,7 @@ def _told(found: Difference, options: argparse.Namespace, every: bool) -> int:
         note(f"regression: and {len(found.failures) - MOST_TOLD} more")
     if found.conditions and not any(found.of(one) for one in found.conditions):
         asked = ", ".join(one.text for one in found.conditions)
-        note(f"nothing was held against {asked}: {found.old} and {found.new} do not both have what it measures")
+        note(f"{asked} was not checked: {found.old} and {found.new} do not both have what it measures")
         return USAGE
     return REGRESSION if found.failures else status
 

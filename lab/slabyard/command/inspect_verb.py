@@ -22,19 +22,21 @@ def add(parent: Any) -> None:
         "slabyard inspect 4711\n  slabyard inspect core --slabs kmalloc-64\n  slabyard inspect 4711 --address 0x7f1234567890\n"
         "  slabyard inspect 4711 --log\n  slabyard inspect 4711 --format prometheus\n"
         "  slabyard inspect 4711 --profile heap.pb.gz",
-        "Of any program on slabyard's malloc or library. A process is stopped for less than 100 ms. Needs the right to trace it "
-        "(its user, or root). Who allocated is known where the program was started with SLABYARD_DEBUG=U, and of sampled "
+        "The program must use slabyard's malloc or library. A process is stopped for less than 100 ms. Needs the right to trace it "
+        "(its user, or root). Stacks of allocations are known if the program was started with SLABYARD_DEBUG=U, and for sampled "
         "objects (slabyard sample).",
     )  # fmt: skip
     verb.add_argument("target", metavar="PID|CORE", help="a process by its number, or a core file")
     verb.add_argument("--slabs", nargs="?", const="", metavar="CACHE", help="also each slab of this cache, or of all")
-    verb.add_argument("--address", type=address, metavar="ADDRESS", help="whose it is: heap, slab, object, neighbours, who allocated it")
-    verb.add_argument("--slab", type=address, metavar="ADDRESS", help="all that is in the slab of this address")
+    verb.add_argument(
+        "--address", type=address, metavar="ADDRESS", help="where it belongs: heap, slab, object, neighbours, who allocated it"
+    )
+    verb.add_argument("--slab", type=address, metavar="ADDRESS", help="everything in the slab at this address")
     verb.add_argument("--profile", type=Path, metavar="FILE", help="write live memory by stack, a heap profile for pprof (FILE.pb.gz)")
-    verb.add_argument("--log", action="store_true", help="the last allocations and frees; with --address, those of objects there")
+    verb.add_argument("--log", action="store_true", help="the last allocations and frees; with --address, of objects there")
     verb.add_argument("--last", type=count(10**6), default=20, metavar="N", help="transactions of --log (default: 20)")
     verb.add_argument("--lines", type=count(10**6), default=SHOWN, metavar="N", help=f"slabs, or parts of one, in text (default: {SHOWN})")
-    verb.add_argument("--format", choices=(*FORMATS, "prometheus"), default="text", help="of the output (default: text)")
+    verb.add_argument("--format", choices=(*FORMATS, "prometheus"), default="text", help="output format (default: text)")
     verb.usage = "slabyard inspect [options] PID|CORE"
 
 

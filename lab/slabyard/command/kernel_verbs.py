@@ -53,12 +53,12 @@ def add(verbs: Any) -> None:
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 3 on, of 95%% from 6)")
     verb.add_argument("--trace", type=new_file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
     verb.add_argument(
-        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
+        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="part of the guest's memory, for --trace (default: 64M)"
     )
-    verb.add_argument("--caches", action="store_true", help="show all caches and functions, not the largest alone")
+    verb.add_argument("--caches", action="store_true", help="show all caches and functions, not only the largest")
     _counted(verb)
     verb.add_argument(
-        "-o", "--output", type=file, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
+        "-o", "--output", type=file, metavar="DIR", help="write the guest's files (meminfo, slabinfo, its log, ...) to a folder"
     )
     _booted(verb)
 
@@ -71,7 +71,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for a 95%% interval)")
-    verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
+    verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="first boots that do not count (default: 0)")
     _counted(verb)
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
@@ -88,14 +88,16 @@ def add(verbs: Any) -> None:
     _booted(verb)
 
     verb = add_verb(
-        verbs, "fidelity", "replays held against the kernels that they replay", _fidelity,
+        verbs, "fidelity", "compare replays with the kernels that they replay", _fidelity,
         "slabyard kernel fidelity\n  slabyard kernel fidelity --allocators slub,slabyard:slqb --workloads find",
-        "Boots each kernel with a trace, replays it, and compares memory at the end; one on slabyard also logs its calls, and there "
-        "the replay must hold the same pages (exit status 1: it does not).",
+        "Boots each kernel with a trace, replays it, and compares memory at the end. A kernel on slabyard also logs its calls, and its "
+        "replay must hold the same pages (exit status 1: it does not).",
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
-    verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory (default: 64M)")
+    verb.add_argument(
+        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="part of the guest's memory for the trace (default: 64M)"
+    )
     _booted(verb)
 
     verb = add_verb(
@@ -117,9 +119,9 @@ def add(verbs: Any) -> None:
     add_format(verb)
 
     verb = add_verb(
-        verbs, "clean", "remove what building has left, the kernels stay", _clean, "slabyard kernel clean\n  slabyard kernel clean --all"
+        verbs, "clean", "remove build files, but keep the kernels", _clean, "slabyard kernel clean\n  slabyard kernel clean --all"
     )
-    verb.add_argument("--all", action="store_true", help="the kernels too")
+    verb.add_argument("--all", action="store_true", help="also remove the kernels")
 
 
 def _source(verb: argparse.ArgumentParser) -> None:
@@ -128,7 +130,7 @@ def _source(verb: argparse.ArgumentParser) -> None:
         "--linux", choices=tuple(versions.VERSIONS), help=f"version (default: that of a --source TREE, else {versions.DEFAULT})"
     )
     verb.add_argument("--source", type=file, metavar="PATH", help="Linux, a tree or a tarball (default: Debian's linux-source-VERSION)")
-    verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers side by side (default: one for each CPU)")
+    verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers at once (default: one for each CPU)")
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
 
 
@@ -141,11 +143,14 @@ def _counted(verb: argparse.ArgumentParser) -> None:
 
 def _booted(verb: argparse.ArgumentParser) -> None:
     """The options of all verbs that boot kernels: of the machine, of the kernel, of the output."""
-    verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, else 4)")
+    verb.add_argument("--cpus", type=count(16), metavar="N", help="CPUs of the guest (default: 1 for um, else 4)")
     verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
-    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, else 1G)")
+    verb.add_argument("--memory", type=size, metavar="SIZE", help="memory of the guest (default: 512M for um, else 1G)")
     verb.add_argument(
-        "--accelerator", choices=("kvm", "tcg"), default="", help="of QEMU (default: kvm where the processor has it, else tcg, software)"
+        "--accelerator",
+        choices=("kvm", "tcg"),
+        default="",
+        help="accelerator of QEMU (default: kvm if the processor has it, else tcg, in software)",
     )
     verb.add_argument("--timeout", type=count(86400), default=600, metavar="S", help="seconds that a boot may take (default: 600)")
     _source(verb)

@@ -22,8 +22,8 @@ exit status:
   0  done
   1  a regression was found, where asked to look for one
   2  wrong usage or input
-  3  done, but the trace is incomplete: events were lost; or the core file is;
-     or a booted kernel's log tells of trouble; or runs of a sweep failed
+  3  done, but the trace or core file is incomplete, a booted kernel's log
+     tells of trouble, or runs of a sweep failed
   4  a privilege or a tool is missing; the message says which, and how to get it
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
@@ -86,15 +86,13 @@ def _record(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("-o", "--output", type=new_file, required=True, metavar="T.parquet", help="the trace to write")
     verb.add_argument(
-        "--duration", type=duration, metavar="TIME", help="end after that time, as in 30, 500ms or 10m; the command, too, if there is one"
+        "--duration", type=duration, metavar="TIME", help="stop after this time, as in 30, 500ms or 10m, and end the command, if any"
     )
     verb.add_argument("-g", dest="stacks", action="store_true", help="also record the kernel's stack of each event (a larger trace)")
     verb.add_argument(
-        "--cgroup", metavar="NAME", help="record this control group's tasks alone; the command is started in it. The trace is incomplete"
+        "--cgroup", metavar="NAME", help="record only this control group's tasks, and start the command in it; the trace is then incomplete"
     )
-    verb.add_argument(
-        "--buffers", type=buffers, metavar="SIZE", help="room for events of each CPU until they are written (default: by the free memory)"
-    )
+    verb.add_argument("--buffers", type=buffers, metavar="SIZE", help="trace buffer of each CPU (default: by the free memory)")
     verb.usage = "slabyard record [options] -o T.parquet -- CMD...\n       slabyard record [options] -o T.parquet --duration TIME"
 
 
@@ -105,18 +103,18 @@ def _top(parent: Any) -> None:
         "Needs the right to read /proc/slabinfo (root), or to trace the process. Ctrl-C ends it.",
     )  # fmt: skip
     verb.add_argument("-p", dest="process", type=count(2**31 - 1), metavar="PID", help="the heaps of this process, which uses slabyard")
-    verb.add_argument("--interval", type=duration, default=2.0, metavar="TIME", help="from one reading to the next (default: 2 s)")
+    verb.add_argument("--interval", type=duration, default=2.0, metavar="TIME", help="time between readings (default: 2 s)")
     verb.add_argument("--count", type=count(10**9 - 1), metavar="N", help="readings (default: until Ctrl-C)")
     verb.add_argument(
         "--sort", choices=("growth", "rate", "size", "objects", "name"), default="growth",
-        help="by the growth since the start or in the last interval, KiB, objects, name (default: growth)",
+        help="growth since the start, rate of the last interval, size in KiB, objects or name (default: growth)",
     )  # fmt: skip
-    verb.add_argument("--lines", type=count(10**6), metavar="N", help="rows of a table (default: what a screen has room for, else 20)")
+    verb.add_argument("--lines", type=count(10**6), metavar="N", help="rows of a table (default: as many as fit the screen, else 20)")
     verb.add_argument(
         "--call-sites", action="store_true",
-        help="also who allocates: traced for 50 ms of each interval (tracefs); live bytes where the kernel has /proc/allocinfo",
+        help="also show which functions allocate: traced for 50 ms of each interval (tracefs); live bytes by /proc/allocinfo, if any",
     )  # fmt: skip
-    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output; json: an object a line (default: text)")
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="output format; json: one object per line (default: text)")
 
 
 def _import(parent: Any) -> None:
@@ -137,10 +135,10 @@ def _import(parent: Any) -> None:
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
     )  # fmt: skip
     verb.add_argument(
-        "--cpus", type=count(MOST_RECORDED_CPUS), metavar="N", help="CPUs of the recorded machine, where the capture does not tell"
+        "--cpus", type=count(MOST_RECORDED_CPUS), metavar="N", help="CPUs of the recorded machine, if the capture does not tell"
     )
     verb.add_argument(
-        "--page-size", type=int, choices=PAGE_SIZES, metavar="BYTES", help="of the recorded machine, where the capture does not tell"
+        "--page-size", type=int, choices=PAGE_SIZES, metavar="BYTES", help="page size of the recorded machine, if the capture does not tell"
     )
 
 
@@ -151,7 +149,7 @@ def _info(parent: Any) -> None:
     )
     verb = add_verb(
         parent, "info", "what a trace holds and who holds it, or a dump of slabinfo, slabtop, allocinfo", verbs.describe_trace, example,
-        "Of a file with several dumps the last is shown, with what grew since the first.",
+        "Of several dumps in a file the last one is shown, with its growth since the first.",
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="FILE")
     who_verbs.add_views(verb)
@@ -176,12 +174,12 @@ def _replay(parent: Any) -> None:
     )
     verb.add_argument(
         "--proc", choices=("buddyinfo", "pagetypeinfo", "slabinfo"),
-        help="print the free lists or the caches at the end as this file of /proc does, nothing else",
+        help="print only the free lists or the caches at the end, in the form of this file of /proc",
     )  # fmt: skip
-    verb.add_argument("--slabinfo", action="store_true", help="print the caches at the end as slabtop does, nothing else")
+    verb.add_argument("--slabinfo", action="store_true", help="print only the caches at the end, as slabtop does")
     verb.add_argument(
         "--sort", choices=tuple("abclvnopsu"), metavar="KEY",
-        help="of --slabinfo, slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
+        help="order of --slabinfo, by slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
         "n name, o objects (default), p pages per slab, s object size, u use",
     )  # fmt: skip
     _costs(verb)
@@ -207,7 +205,7 @@ def _compare(parent: Any) -> None:
     )
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
-        "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
+        "--jobs", type=count(256), default=1, metavar="N", help="exact passes at once; timed passes run one by one (default: 1)"
     )
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
@@ -232,7 +230,7 @@ def _threads(parent: Any) -> None:
         "--allocator", "--allocators", dest="allocators", type=specs, metavar="A,B,...",
         help="policy[:tunable=value,...], malloc:system, malloc:LIB.so",
     )  # fmt: skip
-    verb.add_argument("--workload", metavar="W,...", help="of --list (default with a trace: trace)")
+    verb.add_argument("--workload", metavar="W,...", help="workloads of --list (default with a trace: trace)")
     verb.add_argument("--threads", type=thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for a 95%% interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed runs first (default: 0)")
@@ -240,11 +238,11 @@ def _threads(parent: Any) -> None:
         "--operations", type=count(10**9 - 1), metavar="N",
         help="objects that each thread takes (default: the workload's); a trace is run 10,000 times at most",
     )  # fmt: skip
-    verb.add_argument("--size", metavar="BYTES", help="of objects, as in 64 or 16-256 (default: the workload's)")
+    verb.add_argument("--size", metavar="BYTES", help="object size, as in 64 or 16-256 (default: the workload's)")
     verb.add_argument("--batch", type=count(1 << 24), metavar="N", help="objects held at once (default: the workload's)")
     verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
     verb.add_argument("--pin", action="store_true", help="each thread stays on one processor, in turn")
-    verb.add_argument("--list", action="store_true", help="the workloads")
+    verb.add_argument("--list", action="store_true", help="list the workloads")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     add_format(verb)
     verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
@@ -258,7 +256,7 @@ def _run(parent: Any) -> None:
         "Statistics go to standard error.",
     )  # fmt: skip
     verb.add_argument("--allocator", default="yard", metavar="SPEC", help="policy[:tunable=value,...] (default: yard)")
-    verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
+    verb.add_argument("--stats", action="store_true", help="show at the end what each process of the command asked malloc for")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the statistics (implies --stats)")
     verb.add_argument(
         "--check", nargs="?", const="all", metavar="LETTERS",
@@ -280,8 +278,8 @@ def _geometry(parent: Any) -> None:
     verb.add_argument("sizes", type=count(1 << 22), nargs="*", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
     verb.add_argument(
         "--running", action="store_true",
-        help="in place of sizes, every cache of the running kernel (/sys/kernel/slab, which takes root): the figures that differ from it. "
-        "Ends with 1 where some do",
+        help="in place of sizes: show where figures differ from the running kernel's caches (/sys/kernel/slab, which needs root); "
+        "status 1 if any does",
     )  # fmt: skip
     add_format(verb)
 
@@ -293,7 +291,7 @@ def _layout(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]")
     verb.add_argument("script", type=file, metavar="SCRIPT", help="commands, one a line; - for standard input")
-    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     verb.add_argument("--svg", type=new_file, metavar="FILE.svg", help="also draw a picture")
 
 
@@ -310,6 +308,4 @@ def _kernel(parent: Any) -> None:
 
 def _costs(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--cost", action="store_true", help="also count instructions and cache misses of an operation; needs valgrind")
-    verb.add_argument(
-        "--cost-functions", type=count(10_000), metavar="N", help="the same, and in the records the N functions that cost most"
-    )
+    verb.add_argument("--cost-functions", type=count(10_000), metavar="N", help="the same, and record the N functions that cost most")

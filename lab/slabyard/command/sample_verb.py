@@ -19,13 +19,13 @@ def add(parent: Any) -> None:
     verb = add_verb(
         parent, "sample", "watch one in N of a running process's allocations on guard pages", set_rate,
         "slabyard sample 4711\n  slabyard sample --rate 1000 4711\n  slabyard sample --off 4711",
-        "The process runs on slabyard's malloc. It names a bug that meets a sampled object, and ends: docs/debugging.md. Needs the "
-        "right to debug it (its user, or root).",
+        "The process must use slabyard's malloc. A bug that meets a sampled object ends it with a report (docs/debugging.md). Needs "
+        "the right to debug it (its user, or root).",
     )  # fmt: skip
     verb.add_argument("pid", type=count(MOST_PID), metavar="PID", help="the process")
     rates = verb.add_mutually_exclusive_group()
     rates.add_argument("--rate", type=count(MOST_RATE), default=USUAL_RATE, metavar="N", help="one in N (default: 100,000)")
-    rates.add_argument("--off", action="store_true", help="sample no more; what was sampled stays watched")
+    rates.add_argument("--off", action="store_true", help="sample no more; objects already sampled stay watched")
 
 
 def set_rate(options: argparse.Namespace) -> int:

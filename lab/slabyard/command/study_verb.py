@@ -23,18 +23,20 @@ def add(parent: Any) -> None:
         parent, "study", "reproduce the papers' tables and figures", _study,
         "slabyard study --list\n  slabyard study bonwick\n  slabyard study bonwick speed --quick\n"
         "  slabyard study all --quick --report study.html\n  slabyard study all --recorded --format md",
-        "Each item shows the paper's figures, ours, and whether its claims hold. With -o, a study that was ended goes on where it was. "
-        "What cannot be run here is left out with a line that says why, and the status is 4 where a tool is missing.",
+        "Each item shows the paper's figures, ours, and whether its claims hold. With -o, an interrupted study resumes where it stopped. "
+        "Items that cannot run here are left out, each with a line that says why; the status is 4 if a tool is missing.",
     )  # fmt: skip
     verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, sheaves, or all (papers)")
-    verb.add_argument("item", nargs="?", metavar="ITEM", help="one of its items (default: all)")
-    verb.add_argument("--list", action="store_true", help="the papers' items")
+    verb.add_argument("item", nargs="?", metavar="ITEM", help="an item of the paper (default: all)")
+    verb.add_argument("--list", action="store_true", help="list the papers' items")
     verb.add_argument("--quick", action="store_true", help="less work in each run, three repetitions in place of five")
-    verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records slabyard brings along")
-    verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="keep records there; what has one is not run again")
+    verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records come with slabyard")
+    verb.add_argument(
+        "-o", "--output", type=file, metavar="FOLDER", help="keep records in this folder; items with a record are not run again"
+    )
     verb.add_argument("--traces", type=file, metavar="FOLDER", help="recordings that `sheaves` replays (default: the bundled ones)")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="also write one self-contained page, with the pictures")
-    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records with what comes of them")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records, with the verdicts")
     add_format(verb)
     verb.usage = "slabyard study [options] PAPER [ITEM]\n       slabyard study --list"
 
@@ -62,7 +64,7 @@ def _study(options: argparse.Namespace) -> int:
                 done = study.run(wanted, options.quick, options.output, progress, lambda _: None, traces=options.traces)
             else:
                 if options.output is None:
-                    note("nothing is kept of this study if it is ended; with -o FOLDER it goes on where it was")
+                    note("this study keeps nothing if it is interrupted; with -o FOLDER it resumes where it stopped")
                 done = study.run(
                     wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)), options.traces
                 )  # fmt: skip

@@ -44,17 +44,17 @@ def add(parent: Any) -> None:
         parent, "sweep", "a matrix of runs, on this machine or a cluster", _sweep,
         "slabyard sweep plan.toml\n  slabyard sweep plan.toml --workers 2 -o results\n"
         f"  slabyard sweep plan.toml --scheduler tcp://10.0.0.1:8786\n\nplan.toml:\n{plan}",
-        "Killed at any point it goes on where it was. Results are Parquet, a row for each run.",
+        "A sweep that was killed resumes where it stopped. Results are Parquet, one row per run.",
     )  # fmt: skip
     verb.add_argument("plan", type=file, metavar="PLAN.toml")
-    verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="of the results (default: the plan's name without .toml)")
+    verb.add_argument("-o", "--output", type=file, metavar="FOLDER", help="folder of the results (default: the plan's name without .toml)")
     verb.add_argument(
         "--workers", type=count(256), metavar="N",
-        help="processes, each with one run at a time (default: half of the CPUs, as runs side by side slow each other)",
+        help="processes, each with one run at a time (default: half of the CPUs, as runs slow each other)",
     )  # fmt: skip
-    verb.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, whose workers carry the runs out")
+    verb.add_argument("--scheduler", metavar="ADDRESS", help="a running Dask cluster, whose workers do the runs")
     verb.add_argument(
-        "--export-json", type=new_file, metavar="FILE", help="also write result records, repetitions as one, for diff and others"
+        "--export-json", type=new_file, metavar="FILE", help="also write result records, with repetitions combined, as for diff"
     )
     verb.add_argument("--retry", action="store_true", help="try failed runs again")
     verb.add_argument("--dry-run", action="store_true", help="show what would be run, and how much is done")

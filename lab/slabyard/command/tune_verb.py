@@ -21,19 +21,19 @@ def add(parent: Any) -> None:
         "slabyard tune t.parquet --allocator slub --vary max_order=0..3,cpu_partial=0,8\n"
         "  slabyard tune t.parquet --allocator slub --plot slub.svg\n"
         "  slabyard tune t.parquet --allocator slab:colour=off --trials 200 --format csv",
-        "Replays the trace under each setting, or searches them where there are too many, and shows those that nothing beats in memory, "
+        "Replays the trace under each setting, or searches if there are too many, and shows the settings that no other beats in memory, "
         "cost and fragmentation.",
     )  # fmt: skip
     verb.add_argument("trace", type=file, metavar="T.parquet")
-    verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]; what it sets stays")
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]; tunables set here are not varied")
     verb.add_argument(
         "--vary", action="append", default=[], metavar="TUNABLE=VALUES,...",
         help="as in max_order=0..3,cpu_partial=0,8,30 or 0..64:16 (default: a few values of every tunable that matters here)",
     )  # fmt: skip
     verb.add_argument("--trials", type=count(1000000), default=TRIALS, metavar="N", help=f"most settings to try (default: {TRIALS})")
     verb.add_argument("--runs", type=count(1000, 0), default=6, metavar="N", help="timed runs of the settings that matter (default: 6)")
-    verb.add_argument("--cost", action="store_true", help="count the instructions of these too, by valgrind")
-    verb.add_argument("--jobs", type=count(256), metavar="N", help="replays side by side (default: one for each CPU)")
+    verb.add_argument("--cost", action="store_true", help="also count their instructions, with valgrind")
+    verb.add_argument("--jobs", type=count(256), metavar="N", help="replays at once (default: one for each CPU)")
     verb.add_argument("--plot", type=new_file, metavar="FILE.svg", help="draw memory against cost, with the frontier")
     add_machine(verb)
     add_format(verb)

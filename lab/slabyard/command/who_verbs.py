@@ -27,7 +27,7 @@ def add_views(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--caches", action="store_true", help="live bytes, allocations, frees and growth by cache, kmalloc by size")
     verb.add_argument("--call-sites", action="store_true", help="the same by the function that allocates")
     verb.add_argument("--tasks", action="store_true", help="the same by the task that allocates")
-    verb.add_argument("--pinned", action="store_true", help="which call sites' objects keep free room of slabs from being given back")
+    verb.add_argument("--pinned", action="store_true", help="call sites whose objects pin free room: their slabs can't be given back")
     add_moments(verb)
     verb.add_argument(
         "--sort", choices=("live", "growth", "peak", "allocations"), metavar="KEY", help="live (default), growth, peak, allocations"
@@ -54,7 +54,7 @@ def add_export(parent: Any) -> None:
     verb.add_argument("-o", "--output", type=new_file, required=True, metavar="FILE", help="the file to write")
     verb.add_argument(
         "--weight", choices=("live", "requested", "growth", "peak", "pinned", "allocations"), metavar="WHAT",
-        help="of folded and speedscope: live (default), requested, growth, peak, pinned (bytes), or allocations",
+        help="weight in folded and speedscope: live (default), requested, growth, peak, pinned (bytes), or allocations",
     )  # fmt: skip
     add_moments(verb)
 

@@ -127,19 +127,23 @@ def add_verb(
 
 def add_format(verb: argparse.ArgumentParser) -> None:
     """The option that most verbs have."""
-    verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
+    verb.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
 
 
 def add_machine(verb: argparse.ArgumentParser) -> None:
     """The options of the simulated machine."""
     verb.add_argument("--cpus", type=cpus, metavar="N", help="CPU slots (default: as recorded)")
     verb.add_argument("--nodes", type=nodes, metavar="N", help="memory nodes (default: as recorded)")
-    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
+    verb.add_argument(
+        "--memory", type=size, metavar="SIZE", help="memory of the simulated machine, as in 512M or 64G (default: as recorded)"
+    )
     verb.add_argument(
         "--allow-failures", action="store_true", help="count requests that find no memory, rather than refuse the trace (status 2)"
     )
     verb.add_argument(
-        "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
+        "--start",
+        choices=("recorded", "empty"),
+        help="memory at the start of the trace (default: as recorded, if the trace has a snapshot)",
     )
 
 

@@ -3,7 +3,7 @@
     commands            the verbs: build, run, compare, bench, fidelity, flame, list, clean
     run, compare        boots as result records; several kernels in turn
     bench               the benchmark that every kernel has built in, over several kernels in turn
-    fidelity            replays held against the kernels that they replay
+    fidelity            compares replays with the kernels that they replay
     flame, icicle       where a kernel's time goes, and its picture
     machine             boots a kernel, as a user-mode process or under QEMU, and brings out what it leaves
     guest, workloads    the first file system of a guest, and what a guest does

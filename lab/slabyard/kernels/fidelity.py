@@ -1,4 +1,4 @@
-"""How true a replay is: a kernel's whole boot, traced, replayed under its own allocator, and held against what it reports itself.
+"""How true a replay is: a kernel's whole boot, traced, replayed under its own allocator, and compared with what it reports itself.
 
     kernel                                   replay of its trace
     Slab: of meminfo                         pages held at the end

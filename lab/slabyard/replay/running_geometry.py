@@ -1,4 +1,4 @@
-"""How the running kernel lays out its caches, held against how the replay does.
+"""How the running kernel lays out its caches, compared with how the replay does.
 
 /sys/kernel/slab says of every cache what it was asked for (object size, alignment, flags) and what SLUB made of that. The replay creates
 a cache of the same request for each, unmerged, and says what it made. kmalloc's classes are its own.

@@ -1,6 +1,6 @@
 """Why: what an allocator does otherwise than the one that a machine has, in memory by cache and in cost by part.
 
-Each allocator of a workload is held against one of them, the base: the one that the recorded kernel has (SLUB, where nothing
+Each allocator of a workload is compared with one of them, the base: the one that the recorded kernel has (SLUB, where nothing
 says otherwise), or the first, where that is not compared. A reason has the difference of growth, the caches that make it, and of the
 largest of these what is different: objects in a slab, or how full slabs are. Then what an operation costs, counted where the records have
 it (`cost`) and timed where they don't.
@@ -10,7 +10,7 @@ Caches are told by name. Allocators merge caches differently: one keeps `filp` a
 name and number (kmalloc-cg-512, kmem_alloc_448): they are taken together by the power of two that their size is within, which puts
 a request into the same group under every allocator.
 
-The recorded kernel tells the pages of a cache at its snapshots alone, hence it is held against the base by what was kept at the end.
+The recorded kernel tells the pages of a cache at its snapshots alone, hence it is compared with the base by what was kept at the end.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def class_group(name: str) -> str:
 
 
 def base_of(workload: Section) -> Series | None:
-    """The series that the others are held against: the recorded kernel's allocator, or the first that has memory."""
+    """The series that the others are compared with: the recorded kernel's allocator, or the first that has memory."""
     known = [one for one in workload.replayed if grew(one) is not None]
     own = next((name for one in workload.series if (name := one.run.get("own_allocator"))), "slub")
     return next((one for one in known if one.label == own), known[0] if known else None)

@@ -7,7 +7,7 @@ that take turns every 256 bytes. A touch of an inode reads its hot bytes; which 
 The paper's two figures for a whole machine (LADDIS) are of inodes among much else. So a second run mixes touches of inodes with reads
 that are spread evenly over memory. How many of the one and of the other LADDIS had is not told. But its imbalance under the old
 allocator is: 43%. The mix at which ours is 43% under the old allocator is taken, and what the slab allocator makes of the same mix is
-held against the paper's other two figures.
+compared with the paper's other two figures.
 """
 
 from __future__ import annotations

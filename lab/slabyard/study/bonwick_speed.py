@@ -6,7 +6,7 @@ in use. So the pair is also measured beside others that stay, from one to hundre
 frees, which fill memory and drain it.
 
 Instructions are counted (pairs.py), and the pairs timed beside. The paper's unit is the microsecond of a SPARCstation-2, so costs are
-held against each other as ratios to those of kmem_cache_alloc.
+compared with each other as ratios to those of kmem_cache_alloc.
 """
 
 from __future__ import annotations
