@@ -121,7 +121,6 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 {
 	struct sy_page *page = sy__page_of(&general->heap, block);
 
-
 	(void)slot;
 	(void)bytes; /* the page knows */
 	put_first(&bsd44_of(general)->buckets[sy__page_node(page)][page_state(page)->bucket], block);

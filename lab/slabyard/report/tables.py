@@ -356,7 +356,7 @@ def given_back(workload: Section) -> Grid | None:
         columns += [
             Column("asked", "Times that memory was asked back, as it was short", partial(count, "reclaim_askings")),
             Column(f"given ({unit})", "Given back then", partial(memory, workload, "reclaimed_pages")),
-            Column("asked urgently", "Times that memory was asked back lest a request fail", partial(count, "reclaim_urgent_askings")),
+            Column("asked urgently", "Times that memory was asked back before a request would fail", partial(count, "reclaim_urgent_askings")),
             Column(f"given urgently ({unit})", "Given back then", partial(memory, workload, "reclaimed_urgent_pages")),
         ]
     if any((number(one.run.get("nodes")) or 0) > 1 for one in told):

@@ -237,7 +237,7 @@ def judge_fragmentation(data: Data) -> Outcome:
     sheets = [
         Sheet("Waste after each step", "%", rows, notes=[shortage, f"Steps are cumulative. {_sizes(conditions[HIS_MACHINE])}"]),
         Sheet("The same under other conditions", "%", by_condition, notes=told),
-        Sheet("The smallest memory that fits", "MiB", least, notes=["Found by halving, page by page; the rest is somebody else's."]),
+        Sheet("The smallest memory that fits", "MiB", least, notes=["Found by halving, page by page; other users hold the rest."]),
         Sheet("Slab in a little more than that", "% wasted", [
             (f"{more} pages more, {STEPS[mark]}", Figure(None, waste(of["marks"][mark])))
             for more, of in data["margins"].items() for mark in ("spike", "kenbus")

@@ -8,7 +8,7 @@ recording itself, and each variant is a trace like any other, which any allocato
     general     every object by kmalloc: no caches of one kind each
     thinned     a load that comes and goes, with fewer objects
     stitched    pieces of a recording one after the other, as long as one likes
-    beside      part of the memory is somebody else's, from the start to the end
+    beside      other users hold part of the memory, from the start to the end
 
 Rows of pages are left out unless a variant asks for them: a replayed allocator takes pages of its own.
 """
