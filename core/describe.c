@@ -1,5 +1,5 @@
 /*
- * What a heap, a cache and a policy are, for callers to whom they are opaque.
+ * Describes heaps, caches and policies to callers, for whom these are opaque.
  *
  * Nothing here takes a lock. A heap's policy and sizing never change, nor does the description of a policy. A cache's users and
  * object size change when caches merge. In a heap with slots the caller serialises that with its use of the cache; in a heap of

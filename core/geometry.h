@@ -40,9 +40,9 @@ static inline size_t sy__align_up(size_t value, size_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-/* What tells whether distances within a slab are multiples of a size, by one multiplication: 2^64 divided by the size, rounded up. The
- * product modulo 2^64 is below that for multiples alone, as both are below 2^32 (Lemire, Kaser and Kurz, Faster remainder by
- * direct computation, 2019). */
+/* Divider of a size: 2^64 / size, rounded up. A distance within a slab is a multiple of the size if and only if distance * divider, modulo
+ * 2^64, is below the divider, as distance and size are below 2^32 (Lemire, Kaser and Kurz, Faster remainder by direct computation,
+ * 2019). */
 static inline uint64_t sy__divider(size_t size)
 {
 	return UINT64_MAX / size + 1;

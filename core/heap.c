@@ -207,7 +207,7 @@ static unsigned cpus_of(const struct sy_heap_config *config, unsigned slots)
 	return config->cpus ? config->cpus : slots;
 }
 
-/* As it is, or hardened. */
+/* The policy itself, or its hardened form. */
 static const struct sy_policy *policy_of(const struct sy_heap_config *config)
 {
 	const struct sy_policy *policy = config->policy;
@@ -553,7 +553,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 	return pages << SY_PAGE_SHIFT;
 }
 
-/* Of any address, but one inside an object in a slab may pass for the object. */
+/* The address may be any; one inside an object in a slab may pass for the object. */
 static size_t usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *head;

@@ -144,7 +144,7 @@ static void append(char **to, const char *from)
 	**to = '\0';
 }
 
-/* As in Linux's names of classes: 512, 1k, 2k. Sizes that are no multiple of 1024 stand in full. */
+/* As in Linux's names of classes: 512, 1k, 2k. Sizes that are not a multiple of 1024 are written in full. */
 static void append_size(char **to, uint32_t size)
 {
 	bool kibibytes = size % 1024 == 0;

@@ -45,8 +45,8 @@ static size_t part_count;
 
 /* ---- Addresses ------------------------------------------------------------------------------------------------ */
 
-/* What a heap may be in: memory that is writable, and addresses that may have become so by the time we look. No heap is on the
- * main thread's stack, and ours is where others have theirs. */
+/* Mappings that a heap may be in: writable ones, and those that may be writable by the time we look. Not the main thread's stack: no heap
+ * is there, and our own stack is at those addresses. */
 static bool is_needed(const struct region *region)
 {
 	const char *path = region->path ? region->path : "";

@@ -79,7 +79,7 @@ extern struct image_counts image_counts;
 /* Takes the addresses of the other program's writable memory. False: something of ours is there; we have to begin again. */
 bool image_prepare(struct target *, struct fault *);
 
-/* From here on addresses that were not brought yet are, when they are touched. */
+/* From here on memory that was not brought yet is brought when it is touched. */
 void image_use(void);
 
 /* Notes that this memory will be needed, if it is not there or not up to date. image_fetch brings all that was noted, by several

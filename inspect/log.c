@@ -1,8 +1,8 @@
 /*
  * What debugging recorded (library/lab/inspect.h): the log of transactions, and when things were.
  *
- * Times are told as seconds before the process was stopped. A core file does not say when it was written, so there they are
- * told as seconds before the youngest time in it.
+ * Times are seconds before the process was stopped. A core file does not say when it was written, so there they are seconds before the
+ * newest time in it.
  */
 #include "inspect.h"
 

@@ -132,7 +132,7 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 	return true;
 }
 
-/* Of a large allocation only a walk from its first block can tell. */
+/* Whether an address is in a large allocation, only a walk from its first block can tell. */
 static void write_in_slab(struct json *json, struct sy_heap *heap, bool large, const struct question *question)
 {
 	struct look look = { .address = question->address, .json = json, .heap = heap, .all = question->slab };

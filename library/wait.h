@@ -1,4 +1,4 @@
-/* What a heap of sy_heap_open answers to a request that it has no memory for. See wait.c. */
+/* How a heap of sy_heap_open answers a request when it has no memory. See wait.c. */
 #ifndef SY_WAIT_H
 #define SY_WAIT_H
 

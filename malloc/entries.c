@@ -92,7 +92,7 @@ static void *plain_mapping(size_t size, unsigned flags)
 	return object ? object : mapping_for(size);
 }
 
-/* Where the heap has checks. */
+/* For heaps with checks. */
 static void *checked_mapping(struct sy_heap *heap, size_t align, size_t size, unsigned flags)
 {
 	return size + align >= ALWAYS_HEAP ? sy__debugging_map(heap, align, size, flags) : NULL;
@@ -108,8 +108,8 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 	return object ? object : no_memory();
 }
 
-/* What the heap has got from the system since the last look, the mapping cache gives back: a program that goes on to other sizes needs
- * one or the other. Relaxed, as figures order nothing. */
+/* The mapping cache gives back as much memory as the heap has got from the system since the last look: a program that turns to other sizes
+ * needs one or the other. Relaxed, as figures order nothing. */
 static void offset_growth(struct sy_heap *heap)
 {
 	static size_t seen;
@@ -394,7 +394,7 @@ EXPORT void *aligned_alloc(size_t align, size_t size)
 	return NULL;
 }
 
-/* As historically, an alignment that is no power of two is rounded up to one. */
+/* Rounds an alignment up to a power of two, as memalign has always done. */
 EXPORT void *memalign(size_t align, size_t size)
 {
 	size_t power = ALIGNMENT;

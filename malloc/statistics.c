@@ -136,7 +136,7 @@ EXPORT int mallopt(int parameter, int value)
 
 /* ---- As text ------------------------------------------------------------------------------------------------------ */
 
-/* As glibc's, mappings included in the first two figures. Written at once, and without a buffer from malloc. */
+/* Prints what glibc prints; the first two figures include mappings. Written at once, without a buffer from malloc. */
 EXPORT void malloc_stats(void)
 {
 	struct sy_heap *heap = sy__process_heap();

@@ -85,7 +85,7 @@ struct scratch_older {
 	uint32_t flags;
 };
 
-/* Of the recorded kernel: memory that began to wait for a grace period by then waited until. Both never decrease. */
+/* Grace periods of the recorded kernel: memory that began to wait by begins_ns waited until ends_ns. Neither ever decreases. */
 struct scratch_grace {
 	uint64_t begins_ns, ends_ns;
 };

@@ -100,8 +100,8 @@ static __attribute__((noinline)) uint64_t serve(const struct driver *populated)
 	return operations;
 }
 
-/* Where the stack begins depends on the environment and on the program's path, and which of its lines push others out of
- * a cache depends on that. So it goes down to an address that is a multiple of all that a cache of the lab's goes by. */
+/* The environment and the program's path decide where the stack begins, and so which of its cache lines conflict with others. So it is
+ * moved down to a multiple of STACK_MULTIPLE, which falls on the same lines of a cache in every run. */
 static uint64_t serve_at_multiple(const struct driver *driver)
 {
 	volatile char here = 0;

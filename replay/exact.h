@@ -165,7 +165,8 @@ bool exact_make_tables(struct exact *, unsigned points, struct fault *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
-/* What grew, by row. False: no memory. Then: after each step that changed the heap's pages, where a peak is, and at the end. */
+/* Growth by row. False: no memory. The next functions are called after each step that changed the heap's pages, at a peak, and at the
+ * end. */
 bool exact_growth_begin(struct exact *);
 static inline bool exact_growth_due(const struct exact *exact)
 {

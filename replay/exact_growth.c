@@ -63,7 +63,7 @@ static int64_t pages_of(const struct exact *exact, uint32_t row)
 
 /* ---- The journal ---------------------------------------------------------------------------------------------- */
 
-/* What finds no room makes the figures of the peak unknown. */
+/* If an entry finds no room, the figures of the peak are unknown. */
 static void note_change(struct growth *growth, uint32_t row, int64_t pages)
 {
 	if (growth->count == growth->room) {

@@ -6,7 +6,7 @@
 
 #include "programs/scratch.h"
 
-/* What a cache of the trace is to a malloc. */
+/* How a cache of the trace is replayed under a malloc. */
 struct malloc_shape {
 	size_t size;  /* bytes; a multiple of align where that is given */
 	size_t align; /* 0: what malloc gives */

@@ -66,7 +66,7 @@ bool malloc_memory_measure(struct stage *, struct fault *);
 
 /* ---- Passes, in the child ------------------------------------------------------------------------------------- */
 
-/* What runs of page steps took, with a reading of the clock in it for each. */
+/* Time of runs of page steps, including one reading of the clock for each run. */
 struct page_time {
 	uint64_t ticks, runs;
 };

@@ -70,7 +70,7 @@ static bool answer(struct stage *stage, const struct rewind *rewind, const char 
 	return rewind_back(rewind, fault);
 }
 
-/* Where there is no machine each setting is refused. */
+/* Without a machine each setting is refused. */
 static bool answer_without(const struct fault *impossible, const char *text, struct fault *fault)
 {
 	struct fault why;

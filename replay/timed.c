@@ -187,7 +187,7 @@ static void write_shrink(struct json *json, struct driver *driver)
 	json_measured(json, "shrink_ns_per_page", pages ? seconds * 1e9 / (double)pages : (double)NAN, 3);
 }
 
-/* Of a malloc, what a policy has among the exact figures. */
+/* For a malloc: the figures that a policy has in its exact pass. */
 static void write_memory(struct json *json, const struct malloc_memory *memory)
 {
 	if (!memory->peak)

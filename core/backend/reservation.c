@@ -185,7 +185,7 @@ bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
 	return done;
 }
 
-/* Of ungrown blocks: memory, and all descriptors with the first of each. */
+/* Gives up ungrown blocks: their memory, and all their descriptors. */
 static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
 {
 	forget(pages, from);

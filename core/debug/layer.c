@@ -50,7 +50,7 @@ void sy__debug_cache(struct sy_cache *cache, uint32_t checks)
 	cache->constructor = cache->destructor = NULL;
 }
 
-/* Of a cache's objects in pages of their own the policy below knows nothing. */
+/* The policy below does not know a cache's objects that have pages of their own. */
 static void counts(struct sy_cache *cache, struct sy_cache_counts *all)
 {
 	struct sy__debug *debug = cache->heap->debug;

@@ -252,7 +252,7 @@ static size_t general_bytes(size_t align, size_t size)
 	return FRONT + align + size + BACK;
 }
 
-/* Where the object stands in memory of `room` bytes. */
+/* Offset of the object in memory of `room` bytes. */
 static void place(struct sy__record *record, size_t room, size_t align, size_t size)
 {
 	record->room = room;

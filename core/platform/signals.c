@@ -29,7 +29,7 @@ static uint64_t usual_signals(void)
 	         signal_bit(SIGSYS) | signal_bit(SIGABRT));
 }
 
-/* By which users, terminals and children tell a process something: no threads stop each other by these. */
+/* Signals from users, terminals and children. Threads do not stop each other with these. */
 static uint64_t from_outside(void)
 {
 	return signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGTERM) | signal_bit(SIGPIPE) | signal_bit(SIGCHLD) |

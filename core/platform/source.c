@@ -143,7 +143,7 @@ static bool lock_pages(void *p, size_t bytes)
 	return locked;
 }
 
-/* By a filter: mprotect and madvise of such memory have no such failures. */
+/* A system-call filter refused: mprotect and madvise of this memory cannot fail in this way otherwise. */
 static bool is_refused(long result)
 {
 	return result == -EPERM || result == -ENOSYS || result == -EACCES;
@@ -192,7 +192,7 @@ static bool make_accessible(char *start, char *end)
 	return !failed || (is_refused(failed) && map_accessible(start, end));
 }
 
-/* Where the lock fails the space stays accessible: its first page may be shared with what was committed before. */
+/* If the lock fails the space stays accessible, because its first page may be shared with memory committed before. */
 int sy__source_commit(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)getpagesize() - 1;
@@ -206,7 +206,7 @@ int sy__source_commit(void *p, size_t bytes)
 	return 0;
 }
 
-/* Of locked memory. An emulator takes an advice that it does not know for done, so a mark tells. */
+/* Discards locked memory. An emulator accepts an unknown advice without doing it, so a mark in the memory tells whether it was done. */
 static long drop_locked(volatile char *start, char *end)
 {
 	long failed;

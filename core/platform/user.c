@@ -123,7 +123,7 @@ static long sleep_length(unsigned looks)
 	return (long)SLEEP_NS << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS);
 }
 
-/* Of this thread: how often it had to wait for a lock, and how long it gave its processor away meanwhile. */
+/* How often this thread had to wait for a lock, and how long it gave its processor away meanwhile. */
 static __thread uint64_t lock_waits __attribute__((tls_model("initial-exec")));
 static __thread uint64_t lock_wait_time __attribute__((tls_model("initial-exec")));
 

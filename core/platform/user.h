@@ -216,7 +216,7 @@ void sy__wakeful_unlock(struct sy__wakeful *);
 /* In the child of a fork, by the thread that has it: forgets the waiters, which do not exist there. */
 void sy__queue_forget(struct sy__queue *);
 
-/* What a program has asked for that is to be done to its future memory: nothing, to lock it, or to lock what is touched of it. */
+/* What mlockall asked for future memory: nothing, to lock it, or to lock the pages that are touched. */
 enum sy__locks { SY__LOCKS_NONE, SY__LOCKS_ALL, SY__LOCKS_TOUCHED };
 
 void sy__source_lock_future(enum sy__locks);

@@ -56,7 +56,7 @@ static inline bool node_will_do(const struct sy_heap *heap, unsigned flags, int 
 }
 
 #ifdef SY_HARDENED
-/* What is admitted may leave another object to be freed now; false: none (links.h). */
+/* Admits the freed object to the ring, and sets *object to the one that is freed now; false: none is (links.h). */
 static inline bool admit(entry_cache *cache, entry_own *own, const struct sy_page **page, void **object)
 {
 	if (sy__unlikely(!sy__holds(cache->base.cache.heap, *object))) {

@@ -1,6 +1,6 @@
 /*
- * What the files that compile a policy's sources for hardened heaps include first (links.h): other names for all that these define for
- * each other. Structures keep their names, as nobody sees those of both.
+ * Included first by the files that compile a policy's sources for hardened heaps (links.h): gives other names to all functions and objects
+ * that these sources share. Structures keep their names, as no file sees both forms.
  */
 #ifndef SY_HARDENED_H
 #define SY_HARDENED_H

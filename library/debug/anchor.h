@@ -1,6 +1,6 @@
 /*
- * What slabyard-inspect finds in a process or core file: where the heaps of threads are, and of which build the library is that made
- * them. It searches the writable data of the program and its libraries for the mark. See anchor.c, inspect/.
+ * What slabyard-inspect finds in a process or core file: where the heaps of threads are, and which build of the library made them. It
+ * searches the writable data of the program and its libraries for the mark. See anchor.c, inspect/.
  */
 #ifndef SY_ANCHOR_H
 #define SY_ANCHOR_H

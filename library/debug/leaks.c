@@ -236,7 +236,7 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 	return lost;
 }
 
-/* What a caller's function has in registers is in the frame of this function afterwards. */
+/* Saves the caller's registers in this function's frame, so that a scan of the stack sees them. */
 SY__OUT_OF_LINE size_t sy_findleaks(struct sy_heap *heap, uint64_t age_ns)
 {
 	static struct sy__stack_start start; /* not on the stack, where it would be a root itself */

@@ -10,15 +10,15 @@
  * are left out where it is a module of its own. */
 unsigned sy__stack_read(uintptr_t *frames, unsigned most);
 
-/* From where on the calling thread's stack counts, and what its registers had there. */
+/* Where the calling thread's stack begins to count, and its registers at that place. */
 struct sy__stack_start {
 	const void *stack;
 	uintptr_t registers[SY__REGISTERS];
 	unsigned count;
 };
 
-/* Where exit was called, if the caller runs because of that; else where the caller's caller is. What lies further down is not the
- * program's, and has remains of former calls. */
+/* The frame that called exit, if the caller runs because of that; else the caller's caller. The stack beyond is not the program's, and
+ * holds remains of former calls. */
 void sy__stack_start_find(struct sy__stack_start *, const void *caller);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where there is no unwinder to link: reports have no stacks, and of a stack all counts that lies above the caller. See stack.c. */
+/* For builds without an unwinder: reports have no stacks, and all of a stack above the caller counts. See stack.c. */
 #include "stack.h"
 
 unsigned sy__stack_read(uintptr_t *frames, unsigned most)

@@ -12,8 +12,8 @@
  * thread at a time; no memory is allocated. */
 void sy__symbols_look_up(const uintptr_t *addresses, size_t count);
 
-/* Where an address of another program is: in which file, and where there, as addr2line takes it; false: in none. For slabyard-inspect; NULL:
- * addresses are of this program. */
+/* The file of an address of another program, and the address in that file, as addr2line takes it; false: it is in none. For
+ * slabyard-inspect; NULL: addresses are of this program. */
 extern bool (*sy__symbols_locate)(uintptr_t address, const char **module, uintptr_t *offset);
 
 #endif

@@ -29,7 +29,7 @@ void sy__bonwick_depot_counts(struct sy__bonwick_cache *cache, struct sy_cache_c
 	sy__unlock(&cache->depot.lock);
 }
 
-/* Of a magazine, or none, that must have `count` rounds. */
+/* Checks a magazine, or none, that must have `count` rounds. */
 static const char *check_rounds(const struct sy__bonwick_cache *cache, const struct sy__bonwick_magazine *magazine, uint32_t count)
 {
 	if (magazine ? magazine->kind >= SY__BONWICK_KINDS || count > sy__bonwick_capacity(magazine) : count)

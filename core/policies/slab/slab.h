@@ -70,7 +70,7 @@ struct sy__slab_alien {
 	struct sy__slab_array *array;
 };
 
-/* What a check counts, to be compared with what a node counts. */
+/* What a check has counted, to compare with a node's figures. */
 struct sy__slab_seen {
 	uint64_t slabs, full, partial, free, free_objects;
 };

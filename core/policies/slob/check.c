@@ -29,7 +29,7 @@ static uint32_t room(uint32_t block, uint32_t units, uint32_t align)
 	return units > skipped ? units - skipped : 0;
 }
 
-/* Likewise of those that kmalloc aligns to their size, with the header; 0: none. */
+/* The same for requests that kmalloc aligns to their size, with the header; 0: none. */
 static uint32_t room_for_power(uint32_t block, uint32_t units)
 {
 	struct sy__slob_want want = { .offset = SY__SLOB_WORD_UNITS };
@@ -43,7 +43,7 @@ static uint32_t room_for_power(uint32_t block, uint32_t units)
 	return most;
 }
 
-/* Likewise of requests that kmalloc aligns as the heap wants: `units`. */
+/* The same for requests that kmalloc aligns as the heap wants. */
 static uint32_t room_for_kmalloc(uint32_t align, uint32_t block, uint32_t units)
 {
 	struct sy__slob_want want = { .align = align, .offset = SY__SLOB_WORD_UNITS };

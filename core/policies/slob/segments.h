@@ -45,7 +45,7 @@ struct sy__slob_segments {
 	uint8_t front[SY__SLOB_LISTS];
 };
 
-/* What tells a request from all others that fit elsewhere: its units in the low bits. */
+/* Key of a request: equal for requests that fit the same places. Its units are in the low bits. */
 static inline uint32_t sy__slob_want_key(const struct sy__slob_want *want)
 {
 	return want->units | (uint32_t)__builtin_ctz(want->align) << 16 | (want->offset ? 1u << 31 : 0);

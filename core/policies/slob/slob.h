@@ -35,7 +35,7 @@ struct sy__slob_page {
 SY_ASSERT_SLAB_STATE(struct sy__slob_page, link.next);
 _Static_assert(SY__SLOB_PAGE_UNITS <= 1 << 14, "a key has room for the units of a request");
 
-/* What tells a request of the first kinds from all others: 14 bits hold less than the units of a page. */
+/* Key of a request of the first kinds: 14 bits are enough for the units of a page. */
 static inline uint16_t sy__slob_key(enum sy__slob_kind kind, uint32_t units)
 {
 	return (uint16_t)(units | (uint32_t)kind << 14);

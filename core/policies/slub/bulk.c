@@ -14,7 +14,7 @@
 
 #include "../../bug.h"
 
-/* What follows an object on its slab's list, which is taken away from it; NULL also where the program has damaged the list. */
+/* Takes an object's link away and returns the next object of its slab's list; NULL also if the program has damaged the list. */
 static void *unlink_first(const struct sy__slub_cache *cache, struct sy_page *page, void *object, uint32_t count)
 {
 	void *next, *last;
@@ -56,7 +56,7 @@ static uint32_t take_some(const struct sy__slub_cache *cache, struct sy_page *pa
 	return taken;
 }
 
-/* From the slabs of a node's list, as long as it has more than `spared`. */
+/* Takes objects from slabs on a node's list, as long as it has more than `spared` slabs. */
 static uint32_t take_listed(struct sy__slub_cache *cache, struct sy__node *node, size_t spared, void **objects, uint32_t count)
 {
 	uint32_t taken = 0;
@@ -86,7 +86,7 @@ static uint32_t take_listed(struct sy__slub_cache *cache, struct sy__node *node,
 	return taken;
 }
 
-/* From a new slab. */
+/* Takes objects from a new slab. */
 static uint32_t take_new(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node, void **objects, uint32_t count)
 {
 	void *first;

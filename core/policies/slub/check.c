@@ -69,7 +69,7 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	return NULL;
 }
 
-/* Whose a slab on a list must be. */
+/* The owner that slabs on a list must have. */
 static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
 {
 	return sy__node_slab(page)->cache == &cache->base.cache && sy__word_frozen(sy__node_word(page)) == frozen && !sy__word_full(sy__node_word(page));

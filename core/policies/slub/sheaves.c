@@ -138,7 +138,7 @@ static struct sy__slub_sheaf *make(struct sy__slub_cache *cache, unsigned slot, 
 	return sheaf;
 }
 
-/* Where classes end before the caches whose sheaves are in them, as at the end of a heap, all their pages go with the heap. */
+/* At the end of a heap, kmalloc's classes end before the caches whose sheaves are in them; all pages go with the heap then. */
 static void end(unsigned slot, struct sy__slub_sheaf *sheaf)
 {
 	struct sy_heap *heap = sheaf->cache->base.cache.heap;

@@ -55,7 +55,7 @@ static unsigned slab_order(const int64_t *tunables, unsigned most, size_t wanted
 	return best;
 }
 
-/* With threads, for slabs of so many bytes or objects; else for as many objects as SLUB wants. */
+/* With threads, for slabs of `bytes` or `objects`, whichever is more; else for as many objects as SLUB wants. */
 static unsigned wanted_order(const int64_t *tunables, unsigned cpus, bool threads, size_t size, size_t bytes, size_t objects)
 {
 	unsigned most = threads ? MOST_ORDER_THREADS : MOST_ORDER;

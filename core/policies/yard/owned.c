@@ -40,7 +40,7 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 	own->last = number;
 }
 
-/* From anywhere. */
+/* Takes a slab out of the queue, from any place. */
 static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	const struct sy__yard_local *local = sy__yard_local(sy__node_slab(page));

@@ -15,7 +15,7 @@ static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, u
 	return sy__word_frozen(sy__node_word(page));
 }
 
-/* Of the slot's active slab. */
+/* Marks the freelist and uncarved objects of the slot's active slab. */
 static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, const struct sy__yard_slot *own, unsigned slot)
 {
 	const struct sy_cache *cache = &view->cache->cache;

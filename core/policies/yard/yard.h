@@ -90,7 +90,7 @@ static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
 	return sy__yard_cache(sy__node_slab(page)->cache);
 }
 
-/* By a distance from slot 0's, as sy__call_begin tells, or by number. */
+/* A slot's state, by its offset from slot 0's, as sy__call_begin returns it; below, by the slot's number. */
 static inline struct sy__yard_slot *sy__yard_slot_at(void *slots, ptrdiff_t slot_offset)
 {
 	return (struct sy__yard_slot *)(void *)((char *)slots + slot_offset);
