@@ -63,7 +63,8 @@ enum sy__debug_interface { SY__BY_ANY, SY__BY_CACHE, SY__BY_KMALLOC, SY__BY_NEW,
 #define SY__BY_INTERFACE(by) ((by) & 7u)
 #define SY__BY_ALIGN(by) ((size_t)1 << ((by) >> 3))
 
-enum sy__record_state { SY__RECORD_LIVE, SY__RECORD_QUARANTINED, SY__RECORD_GONE };
+/* ENDING: freed, and not filled yet; others may meet it so. */
+enum sy__record_state { SY__RECORD_LIVE, SY__RECORD_ENDING, SY__RECORD_QUARANTINED, SY__RECORD_GONE };
 
 struct sy__record {
 	struct sy__record *left, *right; /* in the tree */

@@ -140,7 +140,7 @@ static void say_what(const struct sy__finding *finding)
 
 static const char *state_name(unsigned state)
 {
-	return state == SY__RECORD_LIVE ? "in use" : state == SY__RECORD_QUARANTINED ? "freed" : "freed, and its memory may be used again";
+	return state == SY__RECORD_LIVE ? "in use" : state == SY__RECORD_GONE ? "freed, and its memory may be used again" : "freed";
 }
 
 /* Where the slab, or the run of pages, begins; NULL: the object is not in the heap's pages. */
