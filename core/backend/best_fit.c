@@ -197,8 +197,8 @@ static void search_map(struct search *search)
 {
 	struct extent extent = { 0, 0, 0 };
 
-	if (!search->zone->told)
-		sy__free_page_map_start(search->zone);
+	if (!search->zone->told && !sy__free_page_map_start(search->zone))
+		return;
 	set_window(search);
 	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, recent_of(search->zone), &extent.start);
 	consider(search, extent);

@@ -36,13 +36,13 @@ static const uint8_t donors[SY__CPU_TYPES][2] = {
 
 #define NO_DONOR SY_MIGRATE_TYPES
 
-static unsigned find_donor(struct sy__zone *zone, unsigned order, unsigned migrate)
+static unsigned find_donor(struct sy__zone *zone, unsigned order, const struct sy__request *request)
 {
-	const uint8_t *donor = donors[migrate];
+	const uint8_t *donor = donors[request->migrate];
 
-	if (sy__zone_has(zone, order, donor[0]))
+	if (sy__zone_has(zone, order, donor[0], request->order))
 		return donor[0];
-	return sy__zone_has(zone, order, donor[1]) ? donor[1] : NO_DONOR;
+	return sy__zone_has(zone, order, donor[1], request->order) ? donor[1] : NO_DONOR;
 }
 
 /* Whether a request of this type, finding a block of this order, takes the pageblock's other free pages too. */
@@ -164,12 +164,12 @@ static bool fall_back(struct sy__zone *zone, const struct sy__request *request)
 	unsigned order = SY_MAX_ORDER, donor;
 	struct sy_page *page;
 
-	while ((donor = find_donor(zone, order, request->migrate)) == NO_DONOR)
+	while ((donor = find_donor(zone, order, request)) == NO_DONOR)
 		if (order-- == least)
 			return false;
 	if (!takes_pageblock(zone->pages, order, request->migrate) && order > request->order) {
 		order = request->order;
-		while ((donor = find_donor(zone, order, request->migrate)) == NO_DONOR)
+		while ((donor = find_donor(zone, order, request)) == NO_DONOR)
 			order++;
 	}
 	page = zone->free[order][donor].first;
@@ -180,9 +180,10 @@ static bool fall_back(struct sy__zone *zone, const struct sy__request *request)
 
 struct sy_page *sy__zone_take(struct sy__zone *zone, const struct sy__request *request)
 {
+	uint64_t grown = zone->next_ungrown;
 	struct sy_page *page = sy__zone_smallest(zone, request->order, request->migrate);
 
-	if (sy__unlikely(!page) && fall_back(zone, request))
+	if (sy__unlikely(!page) && (fall_back(zone, request) || zone->next_ungrown != grown))
 		page = sy__zone_smallest(zone, request->order, request->migrate);
 	return page;
 }
