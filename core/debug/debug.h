@@ -20,8 +20,8 @@
  *     gone          given back to the policy below; the record stays until the memory is used again, or until there are
  *                   SY__DEBUG_GONE younger ones
  *
- * An object that leaves the quarantine, oldest first, must still hold the pattern (6.3). So must all in it when the heap is checked or
- * trimmed. Policies write links into free objects, so the pattern can't be verified after that: the quarantine is what stands for
+ * An object that leaves the quarantine, oldest first, must still hold the pattern (6.3). So must all in it when the heap is checked,
+ * trimmed or destroyed. Policies write links into free objects, so the pattern can't be verified after that: the quarantine is what stands for
  * the time between a free and the next allocation of the same memory. With the poison check off nothing is quarantined.
  *
  * Constructed state. Objects are constructed by the layer when they are allocated and destructed when they are freed, as Bonwick's are

@@ -72,6 +72,7 @@ enum sy__harden {
 #define SY__DAMAGED ((void *)1) /* where a link leads that is wrong */
 #define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a slab that waits for its cache to need one: of no objects, one is in use */
 #define SY__LINK_BITS 42 /* of a decoded word, below those that tell whether it is right */
+#define SY__RING_IN(slot) offsetof(slot, ring)
 #define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
 
 /* Mixed with the word at an address. Multiplying by an odd secret spreads each bit to those above it. */
@@ -158,6 +159,7 @@ SY__COLD void *sy__node_damaged(const struct sy__node_cache *, const void *objec
 #else
 
 #define SY__IS_HARDENED false
+#define SY__RING_IN(slot) 0
 
 static inline void *sy__link(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
@@ -308,11 +310,6 @@ static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy
 
 /* Another object out of the ring, to be freed; NULL: none is left. */
 void *sy__node_dismiss(struct sy__ring *);
-
-/* Whether what is in the ring is in use to its slabs, and marked. */
-bool sy__node_ring_is_sound(const struct sy__node_cache *, const struct sy__ring *);
-
-void sy__node_walk_ring(struct sy__walk *, const struct sy__ring *, unsigned slot);
 
 /* Links objects side by side, at least one, in random order if the cache's are, by the slot's random numbers; returns the first. `behind`:
  * what comes after the last. */

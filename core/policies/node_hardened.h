@@ -102,7 +102,19 @@ void *sy__node_dismiss(struct sy__ring *own)
 	return object;
 }
 
-bool sy__node_ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
+static const struct sy__ring *ring_of(const struct sy__node_cache *cache, ptrdiff_t slot_offset)
+{
+	return (const struct sy__ring *)(const void *)(cache->slots + slot_offset + cache->ring);
+}
+
+static void count_ring(struct sy_cache_counts *counts, const struct sy__ring *own)
+{
+	counts->objects_in_use -= own->held;
+	counts->objects_cached += own->held;
+}
+
+/* Whether what is in the ring is in use to its slabs, and marked. */
+static bool ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
 {
 	if (own->held && (own->cache != cache || own->held >= cache->kept || own->first >= SY__RING))
 		return false;
@@ -115,10 +127,25 @@ bool sy__node_ring_is_sound(const struct sy__node_cache *cache, const struct sy_
 	return true;
 }
 
-void sy__node_walk_ring(struct sy__walk *walk, const struct sy__ring *own, unsigned slot)
+/* NULL, or what is wrong with the slots' rings. The dummy slot has none. */
+static const char *check_rings(const struct sy__node_cache *cache)
 {
-	for (uint32_t i = 0; i < own->held; i++)
-		sy__walk_mark(walk, own->objects[(own->first + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+	if (cache->cache.heap->threads && ring_of(cache, SY__DUMMY_OFFSET)->cache)
+		return "slabs: the slot in which nothing may ever be has a ring";
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
+		if (!ring_is_sound(cache, ring_of(cache, (ptrdiff_t)(slot * cache->stride))))
+			return "slabs: what a slot has in its ring is not marked, or not in use";
+	return NULL;
+}
+
+static void mark_rings(struct sy__walk *walk, const struct sy__node_cache *cache)
+{
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
+		const struct sy__ring *own = ring_of(cache, (ptrdiff_t)(slot * cache->stride));
+
+		for (uint32_t i = 0; sy__slot_reachable(&cache->cache, slot) && i < own->held; i++)
+			sy__walk_mark(walk, own->objects[(own->first + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+	}
 }
 
 /* Numbers from 0 on in random order, but none right behind the one before it: two such change places, which brings no others together. */

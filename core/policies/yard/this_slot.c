@@ -23,7 +23,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__node_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
@@ -66,58 +66,50 @@ static inline void *refilled(struct sy__yard_slot *own)
 	return object;
 }
 
-static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsigned flags, struct sy__yard_slot *own)
+/* Of any cache, as the next. */
+static bool take_of_class(struct sy_cache *cache, unsigned flags, void **object)
 {
-	void *object = refilled(own);
+	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!object))
-		return sy__this_slot_cache_alloc(&cache->base.cache, flags);
-	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->base.cache, object) : object;
+	if (sy__unlikely(!(*object = sy__yard_take_this_slot(own))) && !(*object = refilled(own)))
+		return false;
+	if (sy__unlikely(flags & SY_ZERO))
+		sy__zeroed(cache, *object);
+	return true;
+}
+
+static SY__OUT_OF_LINE void *alloc_other_this_slot(struct sy_cache *cache, unsigned flags)
+{
+	void *object;
+
+	return sy__likely(take_of_class(cache, flags, &object)) ? object : sy__this_slot_cache_alloc(cache, flags);
 }
 
 static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
-	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
-	void *object = sy__yard_take_this_slot(own);
+	void *object = NULL;
 
-	if (sy__unlikely(!object))
-		return refill_this_slot(sy__yard_cache(cache), flags, own);
-	if (sy__unlikely(flags & SY_ZERO))
-		return sy__zeroed(cache, object);
-	return sy__result(object);
+	if (sy__likely(!(flags & SY_ZERO)))
+		object = sy__yard_take_this_slot(sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin()));
+	return sy__likely(object) ? sy__result(object) : alloc_other_this_slot(cache, flags);
 }
+
+static inline bool take_small(struct sy_heap *heap, size_t size, unsigned flags, void **object)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
+		return false;
+	*object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
+	return sy__likely(*object);
+}
+
+#define entry_sizes sy__yard_sizes
+#include "../kmalloc_this_slot.h"
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
 {
 	void *object = refilled(own);
 
 	return sy__likely(object) ? object : sy__this_slot_malloc(size, heap);
-}
-
-/* Other sizes, flags that ask for more, and a slot without a free object: then a call has begun before. */
-static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	struct sy__yard_cache *cache = sy__yard_cache(sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags));
-	struct sy__yard_slot *own;
-	void *object;
-
-	if (sy__unlikely(!cache))
-		return sy__this_slot_large_alloc(size, flags, heap);
-	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
-	object = sy__yard_take_this_slot(own);
-	if (sy__unlikely(!object) && !(object = refilled(own)))
-		return sy__this_slot_kmalloc(size, flags, heap);
-	return flags & SY_ZERO ? sy__zeroed(&cache->base.cache, object) : object;
-}
-
-static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	void *object;
-
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
-		return kmalloc_other_this_slot(size, flags, heap);
-	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
-	return sy__likely(object) ? sy__result(object) : kmalloc_other_this_slot(size, flags, heap);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
@@ -131,11 +123,6 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 	own = sy__yard_slot_at(sy__node_cache(kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]])->slots, sy__call_begin());
 	object = sy__yard_take_this_slot(own);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
-}
-
-static void *malloc_this_slot(size_t size, struct sy_heap *heap)
-{
-	return sy__likely(size - 1 < SY__KMALLOC_SMALL) ? sy__yard_malloc_small(size, heap) : sy__yard_malloc_other(size, heap);
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------------------------------ */
@@ -170,7 +157,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache = sy__yard_cache_of(page);
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
 
 	sy__yard_emptied(cache, own, page);
 	end_with_empties(cache, own);
@@ -202,8 +189,8 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		return;
 	}
 	cache = sy__yard_cache_of(page);
-	own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
+	own = sy__yard_own_at(cache, slot_offset);
+	if (sy__yard_owner(sy__node_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
 		put_own_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(cache, own, object, 0)))
 		sy__call_end();
@@ -260,7 +247,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
-	uint32_t owner = sy__yard_owner(sy__yard_slab(page)) & ~SY__YARD_FULL;
+	uint32_t owner = sy__yard_owner(sy__node_slab(page)) & ~SY__YARD_FULL;
 
 	return (owner == sy__yard_mark(cache, own) && sy__yard_put_own(cache, own, page, object, object, 1)) ||
 	       sy__yard_push_remote(cache, own, object, cache->base.offset);
@@ -275,7 +262,7 @@ static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_
 	for (i = 0; i < count; i++) {
 		void *object = own->ring.objects[(first + i) % SY__RING];
 		uint64_t key = sy__link_key(&cache->base, object), *link = sy__link_at(object, cache->base.offset);
-		struct sy__yard_slab *slab = sy__yard_slab(sy__page_map_of(map, object));
+		struct sy__node_slab *slab = sy__node_slab(sy__page_map_of(map, object));
 
 		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
@@ -341,7 +328,7 @@ static inline void clear(void *object, uint32_t bytes)
 /* In a call, which ends. False: it is still open, and nothing has been done, as the free is wrong, or the slot new to the cache. */
 static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
 {
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
 	uint64_t key;
 
 	if (sy__unlikely(!own->ring.cache || !sy__node_is_place(&cache->base, page, object)))
@@ -388,16 +375,8 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 const struct sy_this_slot sy__yard_this_slot = {
 	.cache_alloc = alloc_this_slot,
 	.cache_free = free_this_slot,
-	.kmalloc = kmalloc_this_slot,
-	.malloc = malloc_this_slot,
+	.kmalloc = entry_kmalloc_this_slot,
+	.malloc = entry_malloc_this_slot,
 	.kfree = kfree_this_slot,
 	.free = free_any_this_slot,
 };
-
-/* After the classes; false: no memory. */
-bool sy__yard_this_slot_init(struct sy__yard_heap *yard)
-{
-	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
-		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
-	return sy__page_map_create(&yard->page_map, &yard->heap);
-}
