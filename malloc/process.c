@@ -21,8 +21,8 @@
  *
  * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
  * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a
- * limit, when the program sets itself one, and after malloc_trim, the free pages at the end of the used range become inaccessible
- * again, as they were before their first use. Free pages in between stay.
+ * limit, and after malloc_trim, the free pages at the end of the used range become inaccessible again, as they were before
+ * their first use. Free pages in between stay.
  *
  * Nothing that runs with the lock asks malloc for memory.
  */
@@ -248,8 +248,6 @@ void sy__process_limited(int resource, size_t bytes)
 		sy__slot_areas_reduce(the_heap);
 		if (resource == RLIMIT_AS)
 			take_share(bytes, others());
-		else
-			sy__reservation_withdraw(the_heap);
 		end();
 	}
 }

@@ -146,16 +146,16 @@ static void grow_whole(struct sy__zone *zone, uint64_t number)
 		zone->pages->hooks->free_changed(zone, number, SY_MAX_ORDER, true);
 }
 
-/* These pages counted as free already. */
+/* These pages counted as free already. For a moment they do twice: with too few a request without the lock might give up. */
 static void grow_part(struct sy__zone *zone, uint64_t number, uint64_t end)
 {
 	unsigned order;
 
-	sy__subtract(&zone->free_pages, (size_t)(end - number));
-	for (; number < end; number += (uint64_t)1 << order) {
-		order = sy__run_order(number, end - number);
-		sy__zone_free_aged(zone, sy__page(zone->pages, number), order, sy__pageblock_type(zone->pages, number), 0);
+	for (uint64_t at = number; at < end; at += (uint64_t)1 << order) {
+		order = sy__run_order(at, end - at);
+		sy__zone_free_aged(zone, sy__page(zone->pages, at), order, sy__pageblock_type(zone->pages, at), 0);
 	}
+	sy__subtract(&zone->free_pages, (size_t)(end - number));
 }
 
 bool sy__zone_grow(struct sy__zone *zone, unsigned least)
@@ -208,13 +208,18 @@ struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigne
 {
 	struct sy_page *page;
 	unsigned at = zone->pages->ages ? backed_order(zone, order, migrate) : order;
-	uint64_t since;
+	uint64_t since, grown = zone->next_ungrown;
 
 	if (at > SY_MAX_ORDER)
 		at = order;
-	while (!sy__zone_has(zone, at, migrate, order))
-		if (++at > SY_MAX_ORDER)
+	while (!sy__zone_has(zone, at, migrate, order)) {
+		if (++at <= SY_MAX_ORDER)
+			continue;
+		if (zone->next_ungrown == grown)
 			return NULL;
+		grown = zone->next_ungrown; /* it grew by a part */
+		at = order;
+	}
 	page = zone->free[at][migrate].first;
 	sy__blocks_remove(&zone->free[at][migrate], page);
 	since = page->bytes;
