@@ -113,7 +113,7 @@ static void survives_changes(const struct sy_policy *policy)
 		random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
 		at = (unsigned)(random >> 40) % 500;
 		sy_mfree(heap, objects[at]);
-		objects[at] = sy_malloc(heap, (random >> 33) % (i % 64 ? 3000 : 400000) + 1, SY_ZERO);
+		objects[at] = sy_malloc(heap, (size_t)(random >> 33) % (i % 64 ? 3000 : 400000) + 1, SY_ZERO);
 		got += objects[at] != NULL;
 		if (objects[at])
 			CHECK_EQUAL(*(char *)objects[at], 0);
@@ -162,8 +162,47 @@ static void opens_with_few_addresses(const struct sy_policy *policy)
 	sy_heap_close(heap);
 }
 
+static uint64_t take(struct sy_pages *pages, unsigned flags)
+{
+	struct sy_page *page = sy_pages_alloc(pages, 0, 0, flags, SY_ANY_NODE);
+
+	return page ? sy_page_number(pages, page) : UINT64_MAX;
+}
+
+/* Parts of a pageblock that a type has taken over are of that type, and a type that the zone can grow by takes from no other one. */
+static void grows_by_types(void)
+{
+	const struct sy_pages_config config = {
+		.zone_count = 1,
+		.zones = { { .name = "Normal", .pages = 4 * SY__MAX_BLOCK, .min = 1, .low = 1, .high = 1 } },
+		.slots = 1,
+		.pageblock_order = 9,
+		.commit_growth = true,
+	};
+	struct sy_pages *pages = sy_pages_create(&config);
+	uint64_t pageblock = sy__pageblock_pages(pages);
+	struct sy__zone *zone = pages->zones;
+
+	limit(RLIMIT_DATA, now(5) + 3000 * KIB);
+	for (uint64_t i = 0; i < pageblock; i++)
+		CHECK(take(pages, 0) < pageblock);
+	CHECK_EQUAL(zone->fallbacks, 1);
+	CHECK_EQUAL(zone->next_ungrown, pageblock);
+	CHECK_EQUAL(zone->pageblocks[SY_UNMOVABLE], 1);
+	sy_pages_free(pages, 0, sy__page(pages, 7));
+	CHECK_EQUAL(take(pages, SY_MOVABLE), pageblock);
+	CHECK_EQUAL(zone->fallbacks, 1);
+	CHECK_EQUAL(take(pages, 0), 7);
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	limit(RLIMIT_DATA, RLIM_INFINITY);
+	sy_pages_destroy(pages);
+}
+
 int main(void)
 {
+	if (check_emulated("limits to memory"))
+		return check_result();
+	grows_by_types();
 	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
 		grows_by_parts(*policy, 1000, 700 * KIB);
 		grows_by_parts(*policy, 60000, 3000 * KIB);
