@@ -14,7 +14,7 @@ void *sy__slot_areas_take(struct sy_heap *, size_t bytes);
 /* Gives the state of a cache that nobody uses any more back, with the size that it was taken with. */
 void sy__slot_areas_give(struct sy_heap *, void *of_slot_0, size_t bytes);
 
-/* When addresses run short: limits slots to those used so far, and shortens the areas to match. */
+/* When there are fewer slots: shortens areas to match. */
 void sy__slot_areas_reduce(struct sy_heap *);
 
 /* For slabyard-inspect: the pages of the area behind `area` (NULL: of the first one), the dummy's first; false: there is none. */
