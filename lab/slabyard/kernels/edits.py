@@ -20,7 +20,7 @@ MEASURING. Every kernel has what measures inside it (ports.py), for which the ma
 PAGE_DESCRIPTOR. 6.1 gives `struct page` 64 bytes where SLUB is configured or memory is accounted by control groups, as in every
 distribution's kernel, and else 56. Here it has 64 under every allocator, so that kernels differ in their allocator alone.
 
-KNOWN_TIMER. A kernel for x86-64 finds out how fast its processor's timer ticks, and waits 0.2 s for that in a loop. Where a boot is counted,
+KNOWN_TIMER. A kernel for x86-64 finds out how fast its processor's timer ticks, and waits 0.2 s for that in a loop. In a boot that counts,
 QEMU's clock counts instructions, and that loop took more of this machine's time than all the rest of the boot. Such a kernel is told
 (`slabyard_timer`, machine.py): QEMU's timer has one tick a nanosecond.
 
