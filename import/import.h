@@ -439,7 +439,7 @@ struct resolution {
 	uint32_t *unmatched_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
 	uint32_t unmatched_free_count, unmatched_free_room;
 	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
-	uint64_t page_contradictions; /* pages taken while they were held, or given back twice */
+	uint64_t page_contradictions; /* pages taken while they were held; blocks of several given back twice */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;
 };

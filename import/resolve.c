@@ -400,7 +400,7 @@ static void page_free(struct walk *walk, const struct record *record)
 	uint32_t entry = page_get(&walk->pages, record->address), number = entry - PAGE_FIRST_RUN;
 	if (unlikely(entry == PAGE_FREED)) {
 		uint32_t history = new_history(walk, owner_without_objects(walk, -1));
-		walk->result->page_contradictions++;
+		walk->result->page_contradictions += record->order > 0; /* Linux's bulk allocation, of single pages, fires no event */
 		free_range(walk, record); /* whatever else lives in the range */
 		number = imply_page_alloc(walk, record->address, record->order, history, -1);
 		entry = number + PAGE_FIRST_RUN;

@@ -9,6 +9,8 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from slabyard.kernels import edits
+
 MAKEFILE = """\
 VERSION = 6
 PATCHLEVEL = 1
@@ -116,6 +118,9 @@ def make_tree(folder: Path, linux: str = "6.1") -> Path:
             kconfig = folder / f"arch/{arch}/Kconfig"
             kconfig.parent.mkdir(parents=True, exist_ok=True)
             kconfig.write_text("\tselect HAVE_ALIGNED_STRUCT_PAGE\t\tif SLUB\n")
+    timer = folder / edits.KNOWN_TIMER.path
+    timer.parent.mkdir(parents=True)
+    timer.write_text("unsigned int lapic_timer_period = 0;\n")
     allocator = "obj-$(CONFIG_SLOB) += slob.o" if linux == "6.1" else "obj-y += slub.o"
     (folder / "mm/Makefile").write_text(f"obj-y := filemap.o\n{allocator}\n")
     (folder / "Makefile").write_text(MAKEFILE.replace("PATCHLEVEL = 1\n", f"PATCHLEVEL = {linux.split('.')[1]}\n"))

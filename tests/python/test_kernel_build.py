@@ -141,6 +141,7 @@ def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
         assert "have_xstate_support = 0;" in (copy / edits.FLOATING_POINT.path).read_text()
         assert "int have_xstate_support;" in (copy / edits.FLOATING_POINT.path).read_text()
         assert (copy / "mm/Makefile").read_text() == ORIGINAL + edits.MEASURING.text + edits.OUTLINED.text
+        assert 'early_param("slabyard_timer"' in (copy / edits.KNOWN_TIMER.path).read_text()
         assert all(f"slabyard.{name}".encode() in (copy / place).read_bytes() for name, place in ports.MEASURING.items())
     assert "have_xstate_support = 1;" in (tree / edits.FLOATING_POINT.path).read_text()
 

@@ -274,7 +274,7 @@ def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypa
     monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
     kernel.map.write_text("ffffffff81000100 T kfree\n")
     one = " ".join(machine._qemu(dataclasses.replace(what, hardware=machine.Hardware(1 << 30), counts=True), tmp_path)[0])
-    assert "-icount" in one and "virtio-blk-device" not in one and one.count("-serial") == 1
+    assert "-icount" in one and "virtio-blk-device" not in one and one.count("-serial") == 1 and "slabyard_timer" not in one
 
 
 def test_a_boot_that_counts_depends_on_nothing_of_this_machine(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ def test_a_boot_that_counts_depends_on_nothing_of_this_machine(tmp_path: Path, p
     argv, accelerator = machine._qemu(one, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg,thread=single" in text and "-drive" not in text
-    assert f"-serial file:{tmp_path}/results" in text
+    assert f"-serial file:{tmp_path}/results" in text and "slabyard_timer=1000000000 " in text
     assert f"-plugin /count.so,symbols={tmp_path}/symbols,counts={tmp_path}/counts" in text and "-icount" in text and "clock=vm" in text
     assert (tmp_path / "symbols").read_text() == "0 -\nffffffff81000100 f\n"
     several = " ".join(machine._qemu(dataclasses.replace(one, hardware=machine.Hardware(1 << 30, 4)), tmp_path)[0])

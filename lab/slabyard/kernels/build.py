@@ -54,7 +54,7 @@ _UNINLINED = (
 @dataclass(frozen=True)
 class Request:
     """What to build. `outlined`: the allocator's functions are kept out of each other, for flame graphs. `small`: without what a study of
-    papers does not use (small.config); what comes out of its guests goes over a serial line."""
+    papers does not use (small.config); what comes out of its guests goes over a serial line (arm64: the console)."""
 
     source: source.Source
     arch: str

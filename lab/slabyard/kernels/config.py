@@ -16,9 +16,7 @@ from .versions import DEFAULT, KNOWN, VERSIONS
 
 ARCHITECTURES = ("um", "x86_64", "arm64")
 DEBUG = {"um": ("debug.config",), **dict.fromkeys(ARCHITECTURES[1:], ("debug.config", "debug-qemu.config"))}
-
-
-SMALL = {"x86_64": ("small.config",)}  # of a study's kernels, for the architectures that have one
+SMALL = {arch: ("small.config", f"small-{arch}.config") for arch in ARCHITECTURES[1:]}  # of a study's kernels
 
 
 def fragment(arch: str, kind: Kind, debug: bool, linux: str = DEFAULT, small: bool = False) -> str:

@@ -20,6 +20,10 @@ MEASURING. Every kernel has what measures inside it (ports.py), for which the ma
 PAGE_DESCRIPTOR. 6.1 gives `struct page` 64 bytes where SLUB is configured or memory is accounted by control groups, as in every
 distribution's kernel, and else 56. Here it has 64 under every allocator, so that kernels differ in their allocator alone.
 
+KNOWN_TIMER. A kernel for x86-64 finds out how fast its processor's timer ticks, and waits 0.2 s for that in a loop. In a boot that counts,
+QEMU's clock counts instructions, and that loop took more of this machine's time than all the rest of the boot. Such a kernel is told
+(`slabyard_timer`, machine.py): QEMU's timer has one tick a nanosecond.
+
 IN_PLACE_OF_SLOB, IN_PLACE_OF_SLUB. In a kernel on slabyard, the makefile of mm/ has a makefile of ours where it named the object of
 the kernel's own allocator: in 6.1 that of SLOB, in 6.12, which has no room for another one, that of SLUB.
 
@@ -53,10 +57,18 @@ MEASURING = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o slabyard_fill.
 _OURS = "include $(srctree)/mm/slabyard/linux/mm.mk"
 IN_PLACE_OF_SLOB = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", _OURS)
 IN_PLACE_OF_SLUB = Edit("mm/Makefile", r"(?m)^obj-y *\+= *slub\.o$", _OURS)
+KNOWN_TIMER = Edit(
+    "arch/x86/kernel/apic/apic.c",
+    r"(?m)^(unsigned int lapic_timer_period) = 0;$",
+    "\\g<1> = 0;\n\n"
+    "static int __init slabyard_timer(char *text)\n{\n\tint wrong = kstrtouint(text, 10, &lapic_timer_period);\n\n"
+    "\tlapic_timer_period /= HZ;\n\treturn wrong;\n}\n"
+    'early_param("slabyard_timer", slabyard_timer);',
+)
 OUTLINED = Edit(
     "mm/Makefile", r"\Z", "".join(f"CFLAGS_{name}.o += $(SLABYARD_OUTLINED)\n" for name in ("slub", "slab", "slob", "slab_common"))
 )
-ALWAYS = (MEASURING, OUTLINED)
+ALWAYS = (MEASURING, KNOWN_TIMER, OUTLINED)
 ORIGINALS = ".slabyard"
 
 

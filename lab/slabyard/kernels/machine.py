@@ -4,7 +4,7 @@
              come out through hostfs, a folder of this machine mounted in the guest.
     x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times
     arm64    slower; arm64 always by software. What comes out goes to two raw disks, one for the figures and one for the trace, as text
-             from the first byte; a small kernel (build.py) has a serial line for it.
+             from the first byte; a small kernel (build.py) has a serial line or its console for it.
 
 Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
 user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
@@ -52,6 +52,7 @@ _QEMU = {
     "x86_64": ("console=ttyS0", "panic=-1", "no_timer_check", "trace_clock=global"),
     "arm64": ("console=ttyAMA0", "panic=-1", "trace_clock=global"),
 }
+_TIMER = f"slabyard_timer={10**9}"  # ticks a second of the processor's timer, which a kernel need not measure then (edits.py)
 # The processor of arm64 is an old one: newer ones sign addresses, which software emulates slowly.
 _BOARDS = {"x86_64": "q35", "arm64": "virt,gic-version=3"}
 _PROCESSORS = {"x86_64": "max", "arm64": "cortex-a53"}
@@ -208,7 +209,8 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
         argv += ["-drive", f"file={folder / name},if=none,id={name},format=raw,cache=unsafe,werror=report"]
         argv += ["-device", f"{_DISKS[arch].format(place)},drive={name}"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
-    argv += ["-append", " ".join([*_QEMU[arch], *command_line(what)])]
+    known = [_TIMER] if what.counts and arch == "x86_64" else []
+    argv += ["-append", " ".join([*_QEMU[arch], *known, *command_line(what)])]
     if out == "serial":
         argv += ["-serial", f"file:{folder / 'results'}"]
     if what.counts:
