@@ -9,8 +9,8 @@
  * with a key that depends on the link's own address and on more secrets. What it holds, once decoded, is
  *
  *     bits 63 … 42         41 … 0
- *          0: a link       where the next free object is, in words from the heap's first one; from 1 on, as 0 ends a list
- *          1: a mark       0: the object is in its slot's ring
+ *          0               where the next free object is, in words from the heap's first one, from 2 on; 1: nowhere, as the list ends;
+ *                          0: the object is in its slot's ring. That is called a mark
  *
  * The multiplication carries each bit that a program has changed to the upper bits, or has changed those themselves: all words but one in
  * 2^22 are wrong. To tell takes one multiplication that waits for the word, and one that does not.
@@ -72,12 +72,14 @@ enum sy__harden {
 #define SY__DAMAGED ((void *)1) /* where a link leads that is wrong */
 #define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a slab that waits for its cache to need one: of no objects, one is in use */
 #define SY__LINK_BITS 42 /* of a decoded word, below those that tell whether it is right */
-#define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
+#define SY__IN_RING 0u   /* decoded: */
+#define SY__ENDS_LIST 1u
 
-/* Mixed with the word at an address. Multiplying by an odd secret spreads each bit to those above it. */
-static inline uint64_t sy__link_key(const struct sy__node_cache *cache, const void *object)
+/* Mixed with the word at an address, so it is that of an object in a ring. Multiplying by an odd secret spreads each bit to those
+ * above it. */
+static inline uint64_t sy__link_key(const struct sy__links *links, const void *object)
 {
-	return ((uintptr_t)object ^ cache->secrets[0]) * cache->secrets[1];
+	return ((uintptr_t)object ^ links->secrets[0]) * links->secrets[1];
 }
 
 static inline uint64_t *sy__link_at(const void *object, size_t offset)
@@ -86,56 +88,52 @@ static inline uint64_t *sy__link_at(const void *object, size_t offset)
 }
 
 /* Decoded; what it holds may be wrong. */
-static inline uint64_t sy__link_holds(const struct sy__node_cache *cache, uint64_t word, uint64_t key)
+static inline uint64_t sy__link_holds(const struct sy__links *links, uint64_t word, uint64_t key)
 {
-	return (word ^ key) * cache->secrets[3];
+	return (word ^ key) * links->secrets[3];
 }
 
-static inline uint64_t sy__link_read(const struct sy__node_cache *cache, const void *object, size_t offset)
+static inline uint64_t sy__link_read(const struct sy__links *links, const void *object, size_t offset)
 {
-	return sy__link_holds(cache, *sy__link_at(object, offset), sy__link_key(cache, object));
+	return sy__link_holds(links, *sy__link_at(object, offset), sy__link_key(links, object));
 }
 
+/* No mark either. */
 static inline bool sy__link_is_right(uint64_t holds)
 {
-	return sy__likely(!(holds >> SY__LINK_BITS));
+	return sy__likely(holds - SY__ENDS_LIST < (UINT64_C(1) << SY__LINK_BITS) - SY__ENDS_LIST);
 }
 
 /* Whether the object is free: a right link, or a mark. */
 static inline bool sy__link_is_there(uint64_t holds)
 {
-	return sy__unlikely(!(holds >> (SY__LINK_BITS + 1)));
+	return sy__unlikely(!(holds >> SY__LINK_BITS));
 }
 
 /* Where a right link leads; NULL at the end of a list. */
-static inline void *sy__link_end(const struct sy__node_cache *cache, uint64_t holds)
+static inline void *sy__link_end(const struct sy__links *links, uint64_t holds)
 {
-	return holds ? (char *)(uintptr_t)cache->memory + (holds - 1) * sizeof(uint64_t) : NULL;
+	return holds != SY__ENDS_LIST ? (char *)(uintptr_t)links->origin + holds * sizeof(uint64_t) : NULL;
 }
 
 /* The same; or SY__DAMAGED. */
 static inline void *sy__link(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
-	uint64_t holds = sy__link_read(cache, object, offset);
+	uint64_t holds = sy__link_read(&cache->links, object, offset);
 
-	return sy__link_is_right(holds) ? sy__link_end(cache, holds) : SY__DAMAGED;
+	return sy__link_is_right(holds) ? sy__link_end(&cache->links, holds) : SY__DAMAGED;
 }
 
-static inline uint64_t sy__link_to(const struct sy__node_cache *cache, uint64_t key, const void *next)
+static inline uint64_t sy__link_to(const struct sy__links *links, uint64_t key, const void *next)
 {
-	uint64_t holds = next ? (size_t)((const char *)next - cache->memory) / sizeof(uint64_t) + 1 : 0;
+	uint64_t holds = next ? (uint64_t)((const char *)next - links->origin) / sizeof(uint64_t) : SY__ENDS_LIST;
 
-	return holds * cache->secrets[2] ^ key;
+	return holds * links->secrets[2] ^ key;
 }
 
 static inline void sy__link_set(const struct sy__node_cache *cache, void *object, size_t offset, const void *next)
 {
-	*sy__link_at(object, offset) = sy__link_to(cache, sy__link_key(cache, object), next);
-}
-
-static inline uint64_t sy__link_mark(const struct sy__node_cache *cache, uint64_t key)
-{
-	return SY__IN_RING * cache->secrets[2] ^ key;
+	*sy__link_at(object, offset) = sy__link_to(&cache->links, sy__link_key(&cache->links, object), next);
 }
 
 /* Takes the link away from an object that is handed out. */
@@ -233,8 +231,15 @@ static inline void sy__ring_begin(const struct sy__node_cache *cache, struct sy_
 	if (sy__likely(own->cache))
 		return;
 	own->cache = cache;
-	own->random = cache->secrets[0] + (uintptr_t)own * cache->secrets[1];
-	own->least = cache->cache.heap->nodes > 1 ? cache->kept : cache->harden & SY__HARDEN_QUARANTINE ? cache->kept / 2 : 0;
+	own->random = cache->links.secrets[0] + (uintptr_t)own * cache->links.secrets[1];
+	own->room = cache->kept;
+	own->serves = cache->cache.heap->nodes > 1 ? 0 : cache->harden & SY__HARDEN_QUARANTINE ? (cache->kept + 1u) / 2 : cache->kept;
+}
+
+/* How many objects there are. */
+static inline uint32_t sy__ring_held(const struct sy__ring *own)
+{
+	return own->cache ? own->cache->kept - own->room : 0;
 }
 
 /* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. A slab that has retired, or
@@ -249,32 +254,42 @@ static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct 
 }
 
 /* Whether what is at such a place is free already, as far as can be told at once. */
-static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, uint64_t key)
+static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, size_t offset, uint64_t key)
 {
-	return sy__link_is_there(sy__link_holds(cache, *sy__link_at(object, cache->offset), key));
+	return sy__link_is_there(sy__link_holds(&cache->links, *sy__link_at(object, offset), key));
 }
 
 /* Tells what is wrong with an object that is freed, if it is no object in use after all. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
 /* Puts an object into the ring, which is not full. True: now it is. */
-static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__ring *own, void *object, uint64_t key)
+static inline bool sy__ring_put(struct sy__ring *own, void *object, size_t offset, uint64_t key)
 {
-	own->objects[(own->first + own->held) % SY__RING] = object;
-	*sy__link_at(object, cache->offset) = sy__link_mark(cache, key);
-	return sy__unlikely(++own->held == cache->kept);
+	uint32_t room = own->room - 1, at = own->next;
+
+	own->room = room;
+	own->next = (at + 1) % SY__RING;
+	own->objects[at] = object;
+	*sy__link_at(object, offset) = key;
+	return sy__unlikely(!room);
+}
+
+/* So many of the oldest objects have left the ring. */
+static inline void sy__ring_left(struct sy__ring *own, uint32_t count)
+{
+	own->oldest = (own->oldest + count) % SY__RING;
+	own->room += count;
 }
 
 /* Takes the object that came first out of the ring, which is not empty, and its mark away. False: the program has written there, and
  * the ring is as it was. */
 static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
 {
-	*object = own->objects[own->first];
-	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_mark(own->cache, sy__link_key(own->cache, *object))))
+	*object = own->objects[own->oldest];
+	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_key(&own->cache->links, *object)))
 		return false;
 	*sy__link_at(*object, offset) = 0;
-	own->first = (own->first + 1) % SY__RING;
-	own->held--;
+	sy__ring_left(own, 1);
 	return true;
 }
 
@@ -290,20 +305,20 @@ static inline void *sy__ring_pop(struct sy__ring *own)
 /* Whether an object has been in the ring for long enough to be handed out. */
 static inline bool sy__ring_serves(const struct sy__ring *own)
 {
-	return own->held > own->least;
+	return own->room < own->serves;
 }
 
 /* What every free begins with: looks whether it is right, clears the object, and returns the one to be freed now; NULL: none. */
 static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy__ring *own, struct sy_page *head, void *object)
 {
-	uint64_t key = sy__link_key(cache, object);
+	uint64_t key = sy__link_key(&cache->links, object);
 
-	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_looks_free(cache, object, key)) &&
+	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_looks_free(cache, object, cache->offset, key)) &&
 	    !sy__node_may_be_freed(cache, head, object))
 		return NULL;
 	if (cache->cleared)
 		sy__fill(object, 0, cache->cleared);
-	return sy__ring_put(cache, own, object, key) ? sy__ring_pop(own) : NULL;
+	return sy__ring_put(own, object, cache->offset, key) ? sy__ring_pop(own) : NULL;
 }
 
 /* Another object out of the ring, to be freed; NULL: none is left. */

@@ -116,6 +116,9 @@ void sy__node_make_slab(struct sy__node_cache *cache, struct sy_page *page)
 	slab->cache = &cache->cache;
 	slab->word = sy__word_taken(objects);
 	sy__list_init(&slab->link);
+#ifdef SY_HARDENED
+	sy__page_set_bytes(page, cache->offset ? 0 : (uint64_t)objects * common->size);
+#endif
 }
 
 void sy__node_count_in(struct sy__node *node, const struct sy_page *page)
@@ -140,8 +143,7 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	bool ends = !sy__word_in_use(word) && !sy__node_keeps(cache, node);
 
 #ifdef SY_HARDENED
-	if (cache->harden & SY__HARDEN_RANDOM)
-		at_head = sy__random_below(&node->random, 2);
+	at_head = place_at_head(cache, node, word, at_head);
 #endif
 	if (ends && listed) {
 		sy__list_remove(link);
@@ -152,6 +154,10 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	} else if (!listed && !sy__word_full(word)) {
 		if (at_head)
 			sy__list_add_head(&node->partial, link);
+#ifdef SY_HARDENED
+		else if (sy__word_in_use(word))
+			sy__list_add_head(node->partial.next, link);
+#endif
 		else
 			sy__list_add_tail(&node->partial, link);
 		sy__node_count_partial(node, 1);
@@ -214,6 +220,7 @@ uint64_t sy__node_discard(struct sy__node_cache *cache, unsigned slot, struct sy
 #ifdef SY_HARDENED
 	if (sy__unlikely(!unlink_all(cache, page)))
 		return 0;
+	sy__page_set_bytes(page, 0);
 #endif
 	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
 		return give_back(&cache->cache, slot, page);

@@ -21,8 +21,8 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	const struct sy__slub_slot *own = sy__slub_slot((const struct sy__slub_cache *)(const void *)cache, slot);
 
 #ifdef SY_HARDENED
-	counts->objects_in_use -= own->ring.held;
-	counts->objects_cached += own->ring.held;
+	counts->objects_in_use -= sy__ring_held(&own->ring);
+	counts->objects_cached += sy__ring_held(&own->ring);
 #endif
 	if (own->slab)
 		count_slot_slab(counts, own->slab, sy__node_length(cache, own->slab, own->freelist));

@@ -32,7 +32,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	uint32_t remote = remote_length(cache, own);
 
 #ifdef SY_HARDENED
-	remote += (uint32_t)own->ring.held;
+	remote += sy__ring_held(&own->ring);
 #endif
 	counts->objects_in_use -= remote;
 	counts->objects_cached += remote;
@@ -155,7 +155,7 @@ static const char *check_remote(struct sy__yard_cache *cache, const struct sy__y
 static const char *check_dummy(const struct sy__yard_slot *dummy)
 {
 #ifdef SY_HARDENED
-	if (dummy->ring.cache)
+	if (dummy->ring.cache || dummy->ring.room || dummy->ring.serves)
 		return "yard: the slot in which nothing may ever be has a ring";
 #endif
 	return dummy->freelist || dummy->slab || dummy->remote || dummy->cache || dummy->first || dummy->empty || dummy->remote_room ?

@@ -253,7 +253,8 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 /* Each free looks at the object, and clears it; then the slot's ring keeps it (../links.h). */
 
-#define CLEARED_HERE 512u /* bytes; more take a call */
+#define LEAST_CLEARED 16u /* bytes; of less the mark takes all the place */
+#define MOST_CLEARED 512u /* without a call */
 
 /* Of an object out of the ring: back into its slab, or onto the remote list. In a call that stays open; false: a slow one must
  * follow. */
@@ -267,37 +268,40 @@ static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, v
 }
 
 /* So many of the ring's oldest objects, as long as they are marked, and in slabs of the slot's that do not become empty. */
-static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
+static inline void let_go_quickly(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
 {
 	const struct sy__page_map *map = &sy__yard_heap(cache->base.cache.heap)->page_map;
-	uint32_t first = own->ring.first, mark = sy__yard_mark(cache, own), i;
+	const struct sy__links links = cache->base.links; /* in registers */
+	struct sy_page *const *table = map->table;
+	const uintptr_t memory = map->memory;
+	const uint32_t mark = sy__yard_mark(cache, own), oldest = own->ring.oldest;
+	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		void *object = own->ring.objects[(first + i) % SY__RING];
-		uint64_t key = sy__link_key(&cache->base, object), *link = sy__link_at(object, cache->base.offset);
-		struct sy__yard_slab *slab = sy__yard_slab(sy__page_map_of(map, object));
+		void *object = own->ring.objects[(oldest + i) % SY__RING];
+		uint64_t key = sy__link_key(&links, object), *link = sy__link_at(object, cache->base.offset);
+		struct sy__yard_slab *slab = sy__yard_slab(SY__READ_AT_ONCE(table[((uintptr_t)object - memory) >> SY_PAGE_SHIFT]));
+		uint16_t local = (uint16_t)(slab->local_objects + 1);
 
-		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
-		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
+		if (sy__unlikely(*link != key || sy__yard_owner(slab) != mark || local == sy__yard_in_use_now(slab)))
 			break;
-		*link = sy__link_to(&cache->base, key, sy__yard_local(slab)->freelist);
+		*link = sy__link_to(&links, key, sy__yard_local(slab)->freelist);
 		sy__yard_local(slab)->freelist = object;
-		slab->local_objects++;
+		slab->local_objects = local;
 	}
-	own->ring.first = (first + i) % SY__RING;
-	own->ring.held -= i;
+	sy__ring_left(&own->ring, i);
 }
 
 /* The older half of a full ring, in a call that ends. Where a slow one ends it, the rest stays. */
 static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	uint32_t half = cache->base.kept / 2u;
+	uint32_t half = (cache->base.kept + 1u) / 2;
 
 	for (;;) {
 		void *object;
 
-		let_go_quickly(cache, own, own->ring.held - half);
-		if (own->ring.held == half)
+		let_go_quickly(cache, own, half - own->ring.room);
+		if (own->ring.room == half)
 			break;
 		object = sy__ring_pop(&own->ring);
 		if (object && sy__unlikely(!hand_back(cache, own, object))) {
@@ -308,74 +312,77 @@ static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard
 	end_with_empties(cache, own);
 }
 
-static inline void keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
+/* In a call, which ends: what is right, and has much to be cleared, or fills the ring. Its slot may be new to the cache, or none. */
+static SY__OUT_OF_LINE void free_more(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
-	if (sy__ring_put(&cache->base, &own->ring, object, key))
+	if (sy__unlikely(!own->ring.room)) {
+		sy__this_slot_kfree(object, cache->base.cache.heap);
+		return;
+	}
+	sy__fill(object, 0, cache->base.cleared);
+	if (sy__ring_put(&own->ring, object, 0, sy__link_key(&cache->base.links, object)))
 		let_go(cache, own);
 	else
 		sy__call_end();
 }
 
-static SY__OUT_OF_LINE void clear_and_keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
-{
-	sy__fill(object, 0, cache->base.cleared);
-	keep(cache, own, object, key);
-}
-
-/* Of an object of a few words, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
+/* Of so many bytes at least, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
 static inline void clear(void *object, uint32_t bytes)
 {
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
-	char *at = object, *end = at + bytes;
+	char *at = object, *last = at + bytes - 2 * sizeof(pair);
 
-	if (bytes % sizeof(pair)) {
-		*sy__link_at(at, 0) = 0;
-		at += sizeof(uint64_t);
-	}
-	for (; at < end; at += sizeof(pair)) {
+	for (; at < last; at += 2 * sizeof(pair)) {
 		*(pair *)(void *)at = (pair){ 0, 0 };
+		*(pair *)(void *)(at + sizeof(pair)) = (pair){ 0, 0 };
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
+	at = bytes < 2 * sizeof(pair) ? object : last;
+	*(pair *)(void *)at = (pair){ 0, 0 };
+	*(pair *)(void *)(last + sizeof(pair)) = (pair){ 0, 0 };
 }
 
-/* In a call, which ends. False: it is still open, and nothing has been done, as the free is wrong, or the slot new to the cache. */
-static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
-{
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	uint64_t key;
-
-	if (sy__unlikely(!own->ring.cache || !sy__node_is_place(&cache->base, page, object)))
-		return false;
-	key = sy__link_key(&cache->base, object);
-	if (sy__node_looks_free(&cache->base, object, key))
-		return false;
-	if (sy__unlikely(cache->base.cleared > CLEARED_HERE)) {
-		clear_and_keep(cache, own, object, key);
-		return true;
-	}
-	if (cache->base.cleared)
-		clear(object, cache->base.cleared);
-	keep(cache, own, object, key);
-	return true;
-}
-
+/* Where an object starts, its slab's descriptor says how many bytes of it are objects with their links at the start (sy__node_make_slab).
+ * A block starts at a multiple of its size from the first page. */
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-	size_t at = sy__page_map_index(map, object);
-	struct sy_page *page;
+	size_t at = (uintptr_t)object - map->memory;
+	struct sy__yard_cache *cache;
+	struct sy__yard_slot *own;
 	ptrdiff_t slot_offset;
+	struct sy_page *page;
+	uint32_t bytes;
+	uint64_t key;
 
-	if (sy__unlikely(at >= SY__READ_AT_ONCE(map->end))) {
+	if (sy__unlikely(at >> SY_PAGE_SHIFT >= SY__READ_AT_ONCE(map->end))) {
 		sy__this_slot_free(object, heap);
 		return;
 	}
 	slot_offset = sy__call_begin();
-	page = sy__page_map_at(map, at);
-	if (sy__unlikely(!sy__page_is_slab(page)))
+	page = sy__page_map_at(map, at >> SY_PAGE_SHIFT);
+	if (sy__unlikely(!sy__page_is_slab(page))) {
 		sy__this_slot_large_free(object, heap, page);
-	else if (sy__unlikely(!free_checked(sy__yard_cache_of(page), page, slot_offset, object)))
+		return;
+	}
+	cache = sy__yard_cache_of(page);
+	own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	at &= (SY_PAGE_SIZE << sy__page_order(page)) - 1;
+	key = sy__link_key(&cache->base.links, object);
+	if (sy__unlikely(at >= sy__page_bytes(page) || !sy__divides(cache->base.divider, at) ||
+	                 sy__node_looks_free(&cache->base, object, 0, key))) {
 		sy__this_slot_kfree(object, heap);
+		return;
+	}
+	bytes = cache->base.cleared;
+	if (sy__unlikely(own->ring.room <= 1 || (bytes >= LEAST_CLEARED && bytes > MOST_CLEARED))) {
+		free_more(cache, own, object);
+		return;
+	}
+	if (bytes >= LEAST_CLEARED)
+		clear(object, bytes);
+	sy__ring_put(&own->ring, object, 0, key);
+	sy__call_end();
 }
 
 #define free_this_slot entry_free_this_slot
