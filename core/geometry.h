@@ -22,6 +22,13 @@ static inline uint32_t sy__order_objects(unsigned order, size_t size)
 	return (uint32_t)((SY_PAGE_SIZE << order) / size);
 }
 
+/* A block of that order cut into objects of one size. */
+static inline struct sy_geometry sy__geometry_of(unsigned order, size_t size)
+{
+	return (struct sy_geometry){ .size = (uint32_t)size, .order = order, .objects = sy__order_objects(order, size),
+		                     .wasted = (uint32_t)((SY_PAGE_SIZE << order) % size) };
+}
+
 /* Position of the highest set bit, counted from 1; 0 for 0. Linux: fls(). */
 static inline unsigned sy__highest_bit(uint32_t value)
 {

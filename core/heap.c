@@ -268,6 +268,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	bool threads = heap->threads;
 	unsigned slot;
 
+	sy__debug_verify(heap); /* nobody looks later */
 	if (threads && !sy__stop_enter(&slot)) /* which also drops the notes that threads have of its objects */
 		return false;
 	if (threads)

@@ -71,6 +71,9 @@ struct sy_quick {
 	bool (*kfree)(struct sy_heap *, unsigned slot, struct sy_page *head, void *object); /* head: of the object's block of pages */
 };
 
+/* The choices of a tunable that is a switch. */
+#define SY__OFF_ON ((const char *const[]){ "off", "on" })
+
 /*
  * The policy contract. An allocator is a file that defines one of these, and one line in core/policies/table.c. Functions get the
  * caller's slot; those of the slow group may be called from any slot. NULL marks functions that a policy does not have. All but

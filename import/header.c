@@ -7,7 +7,7 @@
  *
  * If the last part is missing, the import failed.
  *
- * The texts come from a file that may be made up. UTF-8 stays as it is; a byte that is none becomes `\xff`, four characters.
+ * The texts come from a file that may be made up. UTF-8 stays as it is; a byte that is no UTF-8 becomes `\xff`, four characters.
  */
 #include "import.h"
 
@@ -18,45 +18,17 @@
 
 #include "programs/json.h"
 
-/* A zero follows the text. */
-static void put_text(FILE *json, const char *text, size_t length)
+static void put_texts(struct json *json, const char *key, const struct interner *texts)
 {
-	fputc('"', json);
-	for (size_t i = 0; i < length;) {
-		const unsigned char *c = (const unsigned char *)text + i;
-		unsigned bytes = json_utf8_length(c);
-		if (*c == '"' || *c == '\\')
-			fprintf(json, "\\%c", *c);
-		else if (*c < 32 || *c == 127)
-			fprintf(json, "\\u%04x", *c);
-		else if (bytes)
-			fwrite(c, 1, bytes, json);
-		else
-			fprintf(json, "\\\\x%02x", *c);
-		i += bytes ? bytes : 1;
-	}
-	fputc('"', json);
+	json_array(json, key);
+	for (uint32_t i = 0; i < texts->count; i++)
+		json_text(json, NULL, texts->texts[i], texts->lengths[i]);
+	json_array_end(json);
 }
 
-static void put_texts(FILE *json, const char *key, const struct interner *texts)
+static void put_pair(struct json *json, uint64_t first, uint64_t second)
 {
-	fprintf(json, "\"%s\":[", key);
-	for (uint32_t i = 0; i < texts->count; i++) {
-		if (i)
-			fputc(',', json);
-		put_text(json, texts->texts[i], texts->lengths[i]);
-	}
-	fputs("],", json);
-}
-
-static void put_bool(FILE *json, const char *key, bool value)
-{
-	fprintf(json, "\"%s\":%s,", key, value ? "true" : "false");
-}
-
-static void put_number(FILE *json, const char *key, uint64_t value)
-{
-	fprintf(json, "\"%s\":%" PRIu64 ",", key, value);
+	json_counts(json, NULL, (const uint64_t[]){ first, second }, 2);
 }
 
 /* ---- What the scans counted, added up ------------------------------------------------------------------------------ */
@@ -73,46 +45,39 @@ static uint64_t sum(const struct capture *capture, size_t offset)
 }
 #define SUM(capture, member) sum(capture, offsetof(struct scan, member))
 
-static void put_events(FILE *json, const struct capture *capture)
+static void put_events(struct json *json, const struct capture *capture)
 {
-	fputs("\"events\":{", json);
-	const char *comma = "";
+	json_object(json, "events");
 	for (unsigned name = 0; name < EVENT_NAMES; name++) {
 		uint64_t count = sum(capture, offsetof(struct scan, events) + name * sizeof(uint64_t));
-		if (count && name != EVENT_MARK) {
-			fprintf(json, "%s\"%s\":%" PRIu64, comma, event_names[name], count);
-			comma = ",";
-		}
+		if (count && name != EVENT_MARK)
+			json_count(json, event_names[name], count);
 	}
-	fputs("},\"unknown_events\":[", json);
-	comma = "";
+	json_object_end(json);
+	json_array(json, "unknown_events");
 	for (uint32_t i = 0; i < capture->scan_count; i++)
 		for (uint32_t number = 0; number < capture->scans[i].unknown.count; number++) {
 			const struct interner *names = &capture->scans[i].unknown;
-			fprintf(json, "%s[", comma);
-			put_text(json, names->texts[number], names->lengths[number]);
-			fprintf(json, ",%" PRIu64 "]", capture->scans[i].unknown_counts[number]);
-			comma = ",";
+			json_array(json, NULL);
+			json_text(json, NULL, names->texts[number], names->lengths[number]);
+			json_count(json, NULL, capture->scans[i].unknown_counts[number]);
+			json_array_end(json);
 		}
-	fputs("],", json);
+	json_array_end(json);
 }
 
-static void put_headings(FILE *json, const struct capture *capture)
+static void put_headings(struct json *json, const struct capture *capture)
 {
-	const char *comma = "";
-	fputs("\"headings\":[", json);
+	json_array(json, "headings");
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct interner *lines = &capture->scans[i].headings;
-		for (uint32_t number = 0; number < lines->count; number++) {
-			fputs(comma, json);
-			put_text(json, lines->texts[number], lines->lengths[number]);
-			comma = ",";
-		}
+		for (uint32_t number = 0; number < lines->count; number++)
+			json_text(json, NULL, lines->texts[number], lines->lengths[number]);
 	}
-	fputs("],", json);
+	json_array_end(json);
 }
 
-static void put_scans(FILE *json, const struct capture *capture)
+static void put_scans(struct json *json, const struct capture *capture)
 {
 	uint32_t cpus = 1, nodes = 1, pageblock_order = NONE;
 	uint64_t least_pfn = UINT64_MAX, most_pfn = 0;
@@ -129,80 +94,92 @@ static void put_scans(FILE *json, const struct capture *capture)
 	}
 	put_events(json, capture);
 	put_headings(json, capture);
-	put_number(json, "hidden_pointers", SUM(capture, hidden));
-	put_number(json, "lines", SUM(capture, lines));
-	put_number(json, "unparsed_lines", SUM(capture, unparsed));
-	put_number(json, "lost", SUM(capture, lost));
-	put_number(json, "null_frees", SUM(capture, null_frees));
-	put_number(json, "failed_allocations", SUM(capture, failed_allocs));
-	put_number(json, "reordered", SUM(capture, spool.reordered));
-	put_number(json, "late", SUM(capture, spool.late));
-	put_number(json, "cpus", cpus);
-	put_number(json, "nodes", nodes);
-	put_number(json, "span_ns", capture->last_time - capture->first_time);
+	json_count(json, "hidden_pointers", SUM(capture, hidden));
+	json_count(json, "lines", SUM(capture, lines));
+	json_count(json, "unparsed_lines", SUM(capture, unparsed));
+	json_count(json, "lost", SUM(capture, lost));
+	json_count(json, "null_frees", SUM(capture, null_frees));
+	json_count(json, "failed_allocations", SUM(capture, failed_allocs));
+	json_count(json, "reordered", SUM(capture, spool.reordered));
+	json_count(json, "late", SUM(capture, spool.late));
+	json_count(json, "cpus", cpus);
+	json_count(json, "nodes", nodes);
+	json_count(json, "span_ns", capture->last_time - capture->first_time);
 	if (pageblock_order != NONE)
-		put_number(json, "pageblock_order", pageblock_order);
+		json_count(json, "pageblock_order", pageblock_order);
 	if (least_pfn != UINT64_MAX) {
-		put_number(json, "least_pfn", least_pfn);
-		put_number(json, "most_pfn", most_pfn);
+		json_count(json, "least_pfn", least_pfn);
+		json_count(json, "most_pfn", most_pfn);
 	}
-	put_bool(json, "truncated", truncated);
-	put_bool(json, "tracefs", tracefs);
+	json_bool(json, "truncated", truncated);
+	json_bool(json, "tracefs", tracefs);
 }
 
 /* ---- What pass 3 found --------------------------------------------------------------------------------------------- */
 
-static void put_caches(FILE *json, const struct capture *capture, const struct caches *caches)
+static void put_caches(struct json *json, const struct capture *capture, const struct caches *caches)
 {
 	const struct interner *names = &capture->texts.names;
-	fputs("\"caches\":[", json);
+	json_array(json, "caches");
 	for (uint32_t i = 0; i < caches->count; i++) {
 		const struct cache *cache = &caches->list[i];
-		fprintf(json, "%s{\"name\":", i ? "," : "");
-		put_text(json, cache->name == NO_TEXT ? "" : names->texts[cache->name], cache->name == NO_TEXT ? 0 : names->lengths[cache->name]);
-		fprintf(json, ",\"size\":%" PRIu32 ",\"allocated\":%" PRIu32 ",\"alignment\":%" PRIu32 "}", cache->size, cache->allocated,
-			cache_alignment(cache));
+		bool named = cache->name != NO_TEXT;
+		json_object(json, NULL);
+		json_text(json, "name", named ? names->texts[cache->name] : "", named ? names->lengths[cache->name] : 0);
+		json_count(json, "size", cache->size);
+		json_count(json, "allocated", cache->allocated);
+		json_count(json, "alignment", cache_alignment(cache));
+		json_object_end(json);
 	}
-	fputs("],", json);
+	json_array_end(json);
 }
 
 /* Which call sites allocate from which cache: pairs of their numbers, in order of first appearance. */
-static void put_allocators(FILE *json, const struct caches *caches)
+static void put_allocators(struct json *json, const struct caches *caches)
 {
-	fputs("\"allocators\":[", json);
+	json_array(json, "allocators");
 	for (uint32_t i = 0; i < caches->class_count; i++)
-		fprintf(json, "%s[%" PRIu16 ",%" PRIu32 "]", i ? "," : "", caches->classes[i].cache, caches->classes[i].call_site);
-	fputs("],", json);
+		put_pair(json, caches->classes[i].cache, caches->classes[i].call_site);
+	json_array_end(json);
 }
 
-/* A stream in memory, because the length stands before the text. */
-static FILE *open_document(char **text, size_t *length)
+/* A document goes to memory first, because its length stands before the text. */
+struct document {
+	struct json json;
+	char *text;
+	size_t length;
+};
+
+static struct json *open_document(struct document *document)
 {
-	FILE *json = open_memstream(text, length);
-	if (!json)
+	FILE *stream = open_memstream(&document->text, &document->length);
+	if (!stream)
 		die("out of memory");
-	return json;
+	json_begin(&document->json, stream);
+	document->json.one_line = true;
+	json_object(&document->json, NULL);
+	return &document->json;
 }
 
-static void close_document(FILE *json, FILE *file, const char *magic, char **text, const size_t *length)
+static void close_document(struct document *document, FILE *file, const char *magic)
 {
-	if (fclose(json) != 0)
+	json_object_end(&document->json);
+	if (fclose(document->json.out) != 0)
 		die("out of memory");
-	if (*length > UINT32_MAX)
+	if (document->length > UINT32_MAX)
 		die("the texts of the capture do not fit 4 GiB; import it in parts");
-	uint32_t bytes = (uint32_t)*length;
+	uint32_t bytes = (uint32_t)document->length;
 	fputs(magic, file);
 	fwrite(&bytes, sizeof bytes, 1, file);
-	fwrite(*text, 1, *length, file);
-	free(*text);
+	fwrite(document->text, 1, document->length, file);
+	free(document->text);
 }
 
 void header_write(const struct capture *capture, const struct base *base, const struct resolution *result, FILE *file)
 {
-	char *text;
-	size_t length;
-	FILE *json = open_document(&text, &length);
-	fputc('{', json);
+	struct document document;
+	struct json *json = open_document(&document);
+	char address[2 + 16 + 1];
 	put_scans(json, capture);
 	put_texts(json, "call_sites", &capture->texts.call_sites);
 	put_texts(json, "stacks", &capture->texts.stacks);
@@ -211,38 +188,36 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	put_texts(json, "marks", &capture->texts.marks);
 	put_caches(json, capture, &result->caches);
 	put_allocators(json, &result->caches);
-	put_number(json, "explained", result->explained);
-	put_number(json, "older", result->older_objects);
-	put_number(json, "unexplained", result->unexplained);
-	put_number(json, "page_size", (uint64_t)1 << base->shift);
-	put_bool(json, "shared_pages", result->shared_pages);
-	put_bool(json, "hashed", base->hashed);
-	if (base->known)
-		fprintf(json, "\"base\":\"0x%" PRIx64 "\"}", base->address);
-	else
-		fputs("\"base\":null}", json);
-	close_document(json, file, "SYIMPORT", &text, &length);
+	json_count(json, "explained", result->explained);
+	json_count(json, "older", result->older_objects);
+	json_count(json, "unexplained", result->unexplained);
+	json_count(json, "page_size", (uint64_t)1 << base->shift);
+	json_bool(json, "shared_pages", result->shared_pages);
+	json_bool(json, "hashed", base->hashed);
+	snprintf(address, sizeof address, "0x%" PRIx64, base->address);
+	json_string(json, "base", base->known ? address : NULL);
+	close_document(&document, file, "SYIMPORT");
 }
 
 void trailer_write(const struct resolution *result, const struct counts *counts, FILE *file)
 {
-	char *text;
-	size_t length;
-	FILE *json = open_document(&text, &length);
-	fputc('{', json);
-	put_number(json, "unknown_frees", counts->unknown_frees);
-	put_number(json, "implied_frees", counts->implied_frees);
-	put_number(json, "implied_allocations", counts->implied_allocs);
-	put_number(json, "implied_page_frees", counts->implied_page_frees);
-	put_number(json, "implied_page_allocations", counts->implied_page_allocs);
-	put_number(json, "pages_of_unknown_owner", counts->pages_of_unknown_owner);
-	put_number(json, "page_contradictions", result->page_contradictions);
-	fputs("\"cache_counts\":[", json);
+	struct document document;
+	struct json *json = open_document(&document);
+	json_count(json, "unknown_frees", counts->unknown_frees);
+	json_count(json, "implied_frees", counts->implied_frees);
+	json_count(json, "implied_allocations", counts->implied_allocs);
+	json_count(json, "implied_page_frees", counts->implied_page_frees);
+	json_count(json, "implied_page_allocations", counts->implied_page_allocs);
+	json_count(json, "pages_of_unknown_owner", counts->pages_of_unknown_owner);
+	json_count(json, "page_contradictions", result->page_contradictions);
+	json_array(json, "cache_counts");
 	for (uint32_t i = 0; i < result->caches.count; i++)
-		fprintf(json, "%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", result->caches.list[i].allocs, result->caches.list[i].frees);
-	fputs("],\"snapshots\":[", json);
+		put_pair(json, result->caches.list[i].allocs, result->caches.list[i].frees);
+	json_array_end(json);
+	json_array(json, "snapshots");
 	for (uint32_t i = 0; i < counts->snapshots; i++)
-		fprintf(json, "%s[%" PRIu64 ",%" PRIu32 "]", i ? "," : "", counts->snapshot_marks[i].time, counts->snapshot_marks[i].mark);
-	fprintf(json, "],\"rows\":%" PRIu64 "}", counts->rows);
-	close_document(json, file, "", &text, &length);
+		put_pair(json, counts->snapshot_marks[i].time, counts->snapshot_marks[i].mark);
+	json_array_end(json);
+	json_count(json, "rows", counts->rows);
+	close_document(&document, file, "");
 }

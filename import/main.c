@@ -72,8 +72,8 @@ static void refuse_nothing(const struct capture *capture)
 	if (!events)
 		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
 	if (descents >= FEW_DESCENTS && descents > records / 16 && reordered > records - records / 10)
-		die("time goes back at %" PRIu64 " of %" PRIu64 " events: text of perf script --deltatime has no times, make it without that; or sort lines that are mixed up",
-		    descents, records);
+		die("time goes back at %" PRIu64 " of %" PRIu64 " events: text of perf script --deltatime has no times, make it without that; "
+		    "or sort lines that are mixed up", descents, records);
 }
 
 static int descriptor(const char *option, const char *text)

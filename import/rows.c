@@ -16,8 +16,8 @@ enum { BLOCK_ROWS = 1 << 19 };
 /* The order that capture/writer.py expects. */
 #define COLUMNS(X) \
 	X(uint64_t, time) X(uint64_t, address) X(uint32_t, object) X(uint32_t, size) X(uint32_t, allocated) X(uint32_t, call_site) \
-	X(uint32_t, stack) X(uint32_t, task) X(uint16_t, cpu) X(uint16_t, cache) X(uint16_t, gfp) X(uint8_t, kind) X(uint8_t, origin) X(uint8_t, order) X(uint8_t, owner) \
-	X(int8_t, migrate) X(int16_t, node) X(uint8_t, accounted)
+	X(uint32_t, stack) X(uint32_t, task) X(uint16_t, cpu) X(uint16_t, cache) X(uint16_t, gfp) X(uint8_t, kind) X(uint8_t, origin) \
+	X(uint8_t, order) X(uint8_t, owner) X(int8_t, migrate) X(int16_t, node) X(uint8_t, accounted)
 
 static struct {
 	FILE *file;

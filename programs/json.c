@@ -6,7 +6,8 @@
  * differ between machines and libraries. Ratios are long divisions of integers.
  *
  * Strings come from traces and command lines: quotes, backslashes and control characters are escaped; UTF-8 passes
- * through, and each byte that is no UTF-8 becomes U+FFFD, so that the output always is JSON.
+ * through, and each byte that is no UTF-8 becomes U+FFFD, so that the output always is JSON. json_text makes `\xff`, four
+ * characters, of such a byte, so that nothing is lost.
  *
  * Output is buffered by the C library, errors stick to the stream, and json_end asks for them once.
  */
@@ -22,7 +23,8 @@
 
 /* ---- Strings -------------------------------------------------------------------------------------------------- */
 
-unsigned json_utf8_length(const unsigned char *s)
+/* Bytes of the UTF-8 character that begins here, 0 if none does; surrogates and overlong forms are none. A zero ends the text. */
+static unsigned utf8_length(const unsigned char *s)
 {
 	unsigned length = s[0] < 0x80 ? 1 : s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
@@ -35,13 +37,13 @@ unsigned json_utf8_length(const unsigned char *s)
 	return length;
 }
 
-static void write_string(FILE *out, const char *text)
+static void write_string(FILE *out, const char *text, size_t bytes, bool keep)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const unsigned char *s = (const unsigned char *)text, *end = s + bytes;
 
 	putc('"', out);
-	while (*s) {
-		unsigned length = json_utf8_length(s);
+	while (s < end) {
+		unsigned length = utf8_length(s);
 
 		if (*s == '"' || *s == '\\')
 			fprintf(out, "\\%c", *s);
@@ -49,6 +51,8 @@ static void write_string(FILE *out, const char *text)
 			fprintf(out, "\\u%04x", *s);
 		else if (length)
 			fwrite(s, 1, length, out);
+		else if (keep)
+			fprintf(out, "\\\\x%02x", *s);
 		else
 			fputs("\\ufffd", out);
 		s += length ? length : 1;
@@ -74,7 +78,7 @@ static void lead(struct json *json, const char *key)
 	if (json->depth && json->depth <= OUTER_LEVELS && !json->one_line)
 		new_line(json);
 	if (key) {
-		write_string(json->out, key);
+		write_string(json->out, key, strlen(key), false);
 		fputs(": ", json->out);
 	}
 }
@@ -144,7 +148,13 @@ void json_string(struct json *json, const char *key, const char *value)
 		return;
 	}
 	lead(json, key);
-	write_string(json->out, value);
+	write_string(json->out, value, strlen(value), false);
+}
+
+void json_text(struct json *json, const char *key, const char *text, size_t length)
+{
+	lead(json, key);
+	write_string(json->out, text, length, true);
 }
 
 void json_count(struct json *json, const char *key, uint64_t value)

@@ -17,9 +17,6 @@ struct json {
 	bool filled[JSON_DEPTH]; /* the container of this depth has a member */
 };
 
-/* Bytes of the UTF-8 character that begins here, 0 if none does; surrogates and overlong forms are none. A zero ends the text. */
-unsigned json_utf8_length(const unsigned char *);
-
 /* The key of every function: a member's name, or NULL for an element of an array (or the outermost value). */
 void json_begin(struct json *, FILE *out);
 void json_object(struct json *, const char *key);
@@ -28,6 +25,7 @@ void json_array(struct json *, const char *key);
 void json_array_end(struct json *);
 
 void json_string(struct json *, const char *key, const char *value); /* NULL: null */
+void json_text(struct json *, const char *key, const char *text, size_t length); /* keeps each byte; a zero follows the text */
 void json_count(struct json *, const char *key, uint64_t value);
 void json_counts(struct json *, const char *key, const uint64_t *values, unsigned count); /* an array */
 void json_known(struct json *, const char *key, bool known, uint64_t value); /* not known: null */

@@ -31,6 +31,7 @@ bool spec_parse(struct spec *spec, const char *text, struct fault *fault)
 	static const struct sy__spec_other other = { "malloc", "malloc:system", "malloc:system and malloc:/path/lib.so" };
 	struct sy_heap_config config;
 	struct sy_fault line;
+	const char *refusal;
 
 	*spec = (struct spec){ 0 };
 	if (strcmp(text, "malloc") == 0)
@@ -39,6 +40,9 @@ bool spec_parse(struct spec *spec, const char *text, struct fault *fault)
 		return parse_malloc(spec, text + strlen(MALLOC_PREFIX), fault);
 	if (!sy__spec_parse(&config, text, &other, &line))
 		return refuse(fault, "%s", line.text);
+	refusal = sy_lab_refuses(&config);
+	if (refusal)
+		return refuse(fault, "%s", refusal);
 	spec->policy = config.policy;
 	memcpy(spec->tunables, config.tunables, sizeof spec->tunables);
 	return true;
@@ -173,6 +177,7 @@ bool spec_geometry(struct json *json, const struct spec *spec, unsigned cpus, ch
 		json_count(json, "objects_per_slab", geometry.objects);
 		json_count(json, "pages_per_slab", (uint64_t)1 << geometry.order);
 		json_count(json, "wasted_bytes", geometry.wasted);
+		json_count(json, "sheaf_capacity", geometry.sheaf_capacity);
 		json_object_end(json);
 	}
 	json_array_end(json);

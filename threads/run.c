@@ -210,7 +210,8 @@ static unsigned nth_processor(const cpu_set_t *set, unsigned place)
 /* Moves the calling thread alone; the threads that it starts inherit it. */
 static bool stay_on(const cpu_set_t *processors, struct fault *fault)
 {
-	return sched_setaffinity(0, sizeof *processors, processors) == 0 || refuse(fault, "cannot stay on a processor: %s; leave --pin out", strerror(errno));
+	return sched_setaffinity(0, sizeof *processors, processors) == 0 ||
+	       refuse(fault, "cannot stay on a processor: %s; leave --pin out", strerror(errno));
 }
 
 static bool start_pinned(struct run *run, struct fault *fault)

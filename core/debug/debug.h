@@ -20,8 +20,8 @@
  *     gone          given back to the policy below; the record stays until the memory is used again, or until there are
  *                   SY__DEBUG_GONE younger ones
  *
- * An object that leaves the quarantine, oldest first, must still hold the pattern (6.3). So must all in it when the heap is checked or
- * trimmed. Policies write links into free objects, so the pattern can't be verified after that: the quarantine is what stands for
+ * An object that leaves the quarantine, oldest first, must still hold the pattern (6.3). So must all in it when the heap is checked,
+ * trimmed or destroyed. Policies write links into free objects, so the pattern can't be verified after that: the quarantine is what stands for
  * the time between a free and the next allocation of the same memory. With the poison check off nothing is quarantined.
  *
  * Constructed state. Objects are constructed by the layer when they are allocated and destructed when they are freed, as Bonwick's are
@@ -63,7 +63,8 @@ enum sy__debug_interface { SY__BY_ANY, SY__BY_CACHE, SY__BY_KMALLOC, SY__BY_NEW,
 #define SY__BY_INTERFACE(by) ((by) & 7u)
 #define SY__BY_ALIGN(by) ((size_t)1 << ((by) >> 3))
 
-enum sy__record_state { SY__RECORD_LIVE, SY__RECORD_QUARANTINED, SY__RECORD_GONE };
+/* ENDING: freed, and not filled yet; others may meet it so. */
+enum sy__record_state { SY__RECORD_LIVE, SY__RECORD_ENDING, SY__RECORD_QUARANTINED, SY__RECORD_GONE };
 
 struct sy__record {
 	struct sy__record *left, *right; /* in the tree */

@@ -3,7 +3,8 @@
  *
  * A free goes: find the record; verify that the address is an object's and the client may free it there; verify zones and constructed
  * state; from then on the object is no longer live, so that a second free finds it so; destruct and fill it; put it into the
- * quarantine; give back what the quarantine has too much of. An allocation goes the other way round.
+ * quarantine; give back what the quarantine has too much of. Only from the quarantine on is it checked for writes: another thread may
+ * have all objects checked while this one still fills it. An allocation goes the other way round.
  *
  * Where a report returns, as in a kernel or a test, the object that is damaged or freed wrongly stays as it is for ever.
  */
@@ -328,7 +329,7 @@ static struct sy__record *end_life(struct sy_heap *heap, const struct sy_cache *
 	record = sy__record_to_free(&finding, debug, object, cache, interface);
 	wrong = !record || sy__zone_is_written(&finding, record) || sy__state_is_changed(&finding, record);
 	if (!wrong) {
-		record->state = SY__RECORD_QUARANTINED;
+		record->state = SY__RECORD_ENDING;
 		record->freed = caller->time;
 		record->freer = caller->thread;
 		record->free_stack = sy__stack_number(debug, caller->frames, caller->depth);
@@ -361,6 +362,7 @@ static bool wear_down(const struct sy__debug *debug, const struct sy__record *re
 static void quarantine(struct sy__debug *debug, struct sy__record *record)
 {
 	sy__lock(&debug->lock);
+	record->state = SY__RECORD_QUARANTINED;
 	record->next = NULL;
 	*debug->quarantine_end = record;
 	debug->quarantine_end = &record->next;

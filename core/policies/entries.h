@@ -22,7 +22,7 @@
  *   alloc_slow(cache, slot, flags, node)  out of line: serves the request by all other means
  *   free_slow(cache, slot, object)        the same for a free
  *
- * A policy that can be hardened defines entry_ring(own) besides, for the build with SY_HARDENED.
+ * In a policy that can be hardened, what a slot has holds its ring, for the build with SY_HARDENED.
  *
  * pop and push change nothing when they fail. In a policy with quick calls they touch no more than struct sy_quick permits.
  *
@@ -46,6 +46,15 @@ static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
 	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed((const struct sy_cache *)(const void *)cache, object) : object;
 }
 
+/* A node that the heap does not have is as any other. False: the request takes no other, and fails. */
+static inline bool node_will_do(const struct sy_heap *heap, unsigned flags, int *node)
+{
+	if (*node == SY_ANY_NODE || (*node >= 0 && (unsigned)*node < heap->nodes))
+		return true;
+	*node = SY_ANY_NODE;
+	return !(flags & SY_THISNODE);
+}
+
 #ifdef SY_HARDENED
 /* What is admitted may leave another object to be freed now; false: none (links.h). */
 static inline bool admit(entry_cache *cache, entry_own *own, const struct sy_page **page, void **object)
@@ -54,8 +63,8 @@ static inline bool admit(entry_cache *cache, entry_own *own, const struct sy_pag
 		sy__bug_free(cache->base.cache.heap, *object);
 		return false;
 	}
-	sy__ring_begin(&cache->base, entry_ring(own));
-	*object = sy__node_admit(&cache->base, entry_ring(own), sy__page_head((struct sy_page *)(uintptr_t)*page), *object);
+	sy__ring_begin(&cache->base, &own->ring);
+	*object = sy__node_admit(&cache->base, &own->ring, sy__page_head((struct sy_page *)(uintptr_t)*page), *object);
 	if (*object)
 		*page = sy__page_of(cache->base.cache.heap, *object);
 	return *object;
@@ -125,7 +134,7 @@ static inline bool put_this_slot(entry_cache *cache, const struct sy_page *page,
 	entry_own *own = own_at(cache, sy__call_begin());
 
 #ifdef SY_HARDENED
-	if (sy__unlikely(!entry_ring(own)->cache)) /* as the dummy's */
+	if (sy__unlikely(!own->ring.cache)) /* as the dummy's */
 		return false;
 	if (!admit(cache, own, &page, object)) {
 		sy__call_end();

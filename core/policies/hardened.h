@@ -14,8 +14,6 @@
 #define sy__node_cache_fini sy__hardened_node_cache_fini
 #define sy__node_cache_init sy__hardened_node_cache_init
 #define sy__node_check sy__hardened_node_check
-#define sy__node_count_in sy__hardened_node_count_in
-#define sy__node_count_out sy__hardened_node_count_out
 #define sy__node_count_slab sy__hardened_node_count_slab
 #define sy__node_counts sy__hardened_node_counts
 #define sy__node_damaged sy__hardened_node_damaged
@@ -26,13 +24,13 @@
 #define sy__node_grace_passed sy__hardened_node_grace_passed
 #define sy__node_in_slab sy__hardened_node_in_slab
 #define sy__node_is_among sy__hardened_node_is_among
+#define sy__node_lay_out sy__hardened_node_lay_out
 #define sy__node_length sy__hardened_node_length
 #define sy__node_link_row sy__hardened_node_link_row
 #define sy__node_list_is_sound sy__hardened_node_list_is_sound
 #define sy__node_make_slab sy__hardened_node_make_slab
 #define sy__node_may_be_freed sy__hardened_node_may_be_freed
 #define sy__node_place sy__hardened_node_place
-#define sy__node_ring_is_sound sy__hardened_node_ring_is_sound
 #define sy__node_shrink sy__hardened_node_shrink
 #define sy__node_slab_of sy__hardened_node_slab_of
 #define sy__node_sound_length sy__hardened_node_sound_length
@@ -41,7 +39,6 @@
 #define sy__node_walk sy__hardened_node_walk
 #define sy__node_walk_chain sy__hardened_node_walk_chain
 #define sy__node_walk_list sy__hardened_node_walk_list
-#define sy__node_walk_ring sy__hardened_node_walk_ring
 #define sy__ring_lose sy__hardened_ring_lose
 #define sy__slub_alloc_of_slabs sy__hardened_slub_alloc_of_slabs
 #define sy__slub_cache_fini sy__hardened_slub_cache_fini
@@ -71,7 +68,6 @@
 #define sy__yard_drain sy__hardened_yard_drain
 #define sy__yard_emptied sy__hardened_yard_emptied
 #define sy__yard_emptied_now sy__hardened_yard_emptied_now
-#define sy__yard_emptied_objects sy__hardened_yard_emptied_objects
 #define sy__yard_end_carving sy__hardened_yard_end_carving
 #define sy__yard_fill sy__hardened_yard_fill
 #define sy__yard_flush_remote sy__hardened_yard_flush_remote
@@ -79,7 +75,6 @@
 #define sy__yard_free_slow sy__hardened_yard_free_slow
 #define sy__yard_geometry sy__hardened_yard_geometry
 #define sy__yard_give_empties sy__hardened_yard_give_empties
-#define sy__yard_is_emptied sy__hardened_yard_is_emptied
 #define sy__yard_kfree_again sy__hardened_yard_kfree_again
 #define sy__yard_kfree_remote sy__hardened_yard_kfree_remote
 #define sy__yard_malloc_other sy__hardened_yard_malloc_other
@@ -90,13 +85,10 @@
 #define sy__yard_next_owned sy__hardened_yard_next_owned
 #define sy__yard_put_own sy__hardened_yard_put_own
 #define sy__yard_refill sy__hardened_yard_refill
-#define sy__yard_refill_emptied sy__hardened_yard_refill_emptied
 #define sy__yard_release_retained sy__hardened_yard_release_retained
 #define sy__yard_scavenge sy__hardened_yard_scavenge
 #define sy__yard_shrink sy__hardened_yard_shrink
 #define sy__yard_this_slot sy__hardened_yard_this_slot
-#define sy__yard_this_slot_init sy__hardened_yard_this_slot_init
-#define sy__yard_trim sy__hardened_yard_trim
 #define sy__yard_walk sy__hardened_yard_walk
 
 #endif

@@ -9,8 +9,8 @@
  * with a key that depends on the link's own address and on more secrets. What it holds, once decoded, is
  *
  *     bits 63 … 42         41 … 0
- *          0               where the next free object is, in words from the heap's first one, from 2 on; 1: nowhere, as the list ends;
- *                          0: the object is in its slot's ring. That is called a mark
+ *          0: a link       where the next free object is, in words from the heap's first one; from 1 on, as 0 ends a list
+ *          1: a mark       0: the object is in its slot's ring
  *
  * The multiplication carries each bit that a program has changed to the upper bits, or has changed those themselves: all words but one in
  * 2^22 are wrong. To tell takes one multiplication that waits for the word, and one that does not.
@@ -72,11 +72,10 @@ enum sy__harden {
 #define SY__DAMAGED ((void *)1) /* where a link leads that is wrong */
 #define SY__WORD_RETIRED SY__WORD_ONE_IN_USE /* of a slab that waits for its cache to need one: of no objects, one is in use */
 #define SY__LINK_BITS 42 /* of a decoded word, below those that tell whether it is right */
-#define SY__IN_RING 0u   /* decoded: */
-#define SY__ENDS_LIST 1u
+#define SY__RING_IN(slot) offsetof(slot, ring)
+#define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
 
-/* Mixed with the word at an address, so it is that of an object in a ring. Multiplying by an odd secret spreads each bit to those
- * above it. */
+/* Mixed with the word at an address. Multiplying by an odd secret spreads each bit to those above it. */
 static inline uint64_t sy__link_key(const struct sy__links *links, const void *object)
 {
 	return ((uintptr_t)object ^ links->secrets[0]) * links->secrets[1];
@@ -98,22 +97,21 @@ static inline uint64_t sy__link_read(const struct sy__links *links, const void *
 	return sy__link_holds(links, *sy__link_at(object, offset), sy__link_key(links, object));
 }
 
-/* No mark either. */
 static inline bool sy__link_is_right(uint64_t holds)
 {
-	return sy__likely(holds - SY__ENDS_LIST < (UINT64_C(1) << SY__LINK_BITS) - SY__ENDS_LIST);
+	return sy__likely(!(holds >> SY__LINK_BITS));
 }
 
 /* Whether the object is free: a right link, or a mark. */
 static inline bool sy__link_is_there(uint64_t holds)
 {
-	return sy__unlikely(!(holds >> SY__LINK_BITS));
+	return sy__unlikely(!(holds >> (SY__LINK_BITS + 1)));
 }
 
 /* Where a right link leads; NULL at the end of a list. */
 static inline void *sy__link_end(const struct sy__links *links, uint64_t holds)
 {
-	return holds != SY__ENDS_LIST ? (char *)(uintptr_t)links->origin + holds * sizeof(uint64_t) : NULL;
+	return holds ? (char *)(uintptr_t)links->origin + holds * sizeof(uint64_t) : NULL;
 }
 
 /* The same; or SY__DAMAGED. */
@@ -126,7 +124,7 @@ static inline void *sy__link(const struct sy__node_cache *cache, const void *obj
 
 static inline uint64_t sy__link_to(const struct sy__links *links, uint64_t key, const void *next)
 {
-	uint64_t holds = next ? (uint64_t)((const char *)next - links->origin) / sizeof(uint64_t) : SY__ENDS_LIST;
+	uint64_t holds = next ? (uint64_t)((const char *)next - links->origin) / sizeof(uint64_t) : 0;
 
 	return holds * links->secrets[2] ^ key;
 }
@@ -156,6 +154,7 @@ SY__COLD void *sy__node_damaged(const struct sy__node_cache *, const void *objec
 #else
 
 #define SY__IS_HARDENED false
+#define SY__RING_IN(slot) 0
 
 static inline void *sy__link(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
@@ -242,14 +241,14 @@ static inline uint32_t sy__ring_held(const struct sy__ring *own)
 	return own->cache ? own->cache->kept - own->room : 0;
 }
 
-/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. A slab that has retired, or
- * waits for a grace period, is said to have no objects. */
+/* Whether an object of the cache starts there, in the slab with this head; by what is in the cache's own lines. A block starts at a
+ * multiple of its size from the first page. A slab that has retired, or waits for a grace period, is said to have no objects. */
 static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
-	size_t distance = (size_t)((const char *)object - cache->memory) - ((size_t)(head - cache->table) << SY_PAGE_SHIFT);
+	size_t bytes = SY_PAGE_SIZE << sy__page_order(head), distance = (size_t)((const char *)object - cache->memory) & (bytes - 1);
 
 	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
-	       distance <= (SY_PAGE_SIZE << sy__page_order(head)) - cache->cache.size && sy__divides(cache->divider, distance) &&
+	       distance <= bytes - cache->cache.size && sy__divides(cache->divider, distance) &&
 	       sy__word_objects(sy__node_word(head));
 }
 
@@ -270,7 +269,7 @@ static inline bool sy__ring_put(struct sy__ring *own, void *object, size_t offse
 	own->room = room;
 	own->next = (at + 1) % SY__RING;
 	own->objects[at] = object;
-	*sy__link_at(object, offset) = key;
+	*sy__link_at(object, offset) = own->cache->links.mark ^ key;
 	return sy__unlikely(!room);
 }
 
@@ -286,7 +285,7 @@ static inline void sy__ring_left(struct sy__ring *own, uint32_t count)
 static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
 {
 	*object = own->objects[own->oldest];
-	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_key(&own->cache->links, *object)))
+	if (sy__unlikely(*sy__link_at(*object, offset) != (own->cache->links.mark ^ sy__link_key(&own->cache->links, *object))))
 		return false;
 	*sy__link_at(*object, offset) = 0;
 	sy__ring_left(own, 1);
@@ -323,11 +322,6 @@ static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy
 
 /* Another object out of the ring, to be freed; NULL: none is left. */
 void *sy__node_dismiss(struct sy__ring *);
-
-/* Whether what is in the ring is in use to its slabs, and marked. */
-bool sy__node_ring_is_sound(const struct sy__node_cache *, const struct sy__ring *);
-
-void sy__node_walk_ring(struct sy__walk *, const struct sy__ring *, unsigned slot);
 
 /* Links objects side by side, at least one, in random order if the cache's are, by the slot's random numbers; returns the first. `behind`:
  * what comes after the last. */

@@ -34,7 +34,15 @@
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
-bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
+void sy__node_lay_out(struct sy__node_cache *cache, uint32_t link, bool behind)
+{
+	size_t size = sy__align_up(cache->cache.object_size, sizeof(void *));
+
+	cache->offset = behind ? (uint32_t)size : link;
+	cache->cache.size = (uint32_t)sy__align_up(size + (behind ? sizeof(void *) : 0), cache->cache.align);
+}
+
+bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes, size_t ring)
 {
 	struct sy_heap *heap = cache->cache.heap;
 	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
@@ -63,6 +71,9 @@ bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
 	}
 #ifdef SY_HARDENED
 	harden(cache);
+	cache->ring = ring;
+#else
+	(void)ring;
 #endif
 	return true;
 }
@@ -104,35 +115,37 @@ struct sy_page *sy__node_take_pages(struct sy__node_cache *cache, unsigned slot,
 	return page ? page : sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
 }
 
-void sy__node_make_slab(struct sy__node_cache *cache, struct sy_page *page)
-{
-	const struct sy_cache *common = &cache->cache;
-	uint32_t objects = sy__order_objects(sy__page_order(page), common->size);
-	char *memory = sy__page_address(common->heap, page);
-	struct sy__node_slab *slab = sy__node_slab(page);
-
-	for (uint32_t i = 0; common->constructor && i < objects; i++)
-		sy__construct(common->constructor, memory + (size_t)i * common->size, common->object_size);
-	slab->cache = &cache->cache;
-	slab->word = sy__word_taken(objects);
-	sy__list_init(&slab->link);
-#ifdef SY_HARDENED
-	sy__page_set_bytes(page, cache->offset ? 0 : (uint64_t)objects * common->size);
-#endif
-}
-
-void sy__node_count_in(struct sy__node *node, const struct sy_page *page)
+static void count_in(struct sy__node *node, const struct sy_page *page)
 {
 	node->slabs++;
 	node->objects += sy__node_objects(page);
 	node->pages += (uint64_t)1 << sy__page_order(page);
 }
 
-void sy__node_count_out(struct sy__node *node, const struct sy_page *page)
+static void count_out(struct sy__node *node, const struct sy_page *page)
 {
 	node->slabs--;
 	node->objects -= sy__node_objects(page);
 	node->pages -= (uint64_t)1 << sy__page_order(page);
+}
+
+void sy__node_make_slab(struct sy__node_cache *cache, struct sy_page *page)
+{
+	const struct sy_cache *common = &cache->cache;
+	uint32_t objects = sy__order_objects(sy__page_order(page), common->size);
+	char *memory = sy__page_address(common->heap, page);
+	struct sy__node_slab *slab = sy__node_slab(page);
+	struct sy__node *node = sy__node_of(cache, page);
+
+	for (uint32_t i = 0; common->constructor && i < objects; i++)
+		sy__construct(common->constructor, memory + (size_t)i * common->size, common->object_size);
+	slab->cache = &cache->cache;
+	slab->word = sy__word_taken(objects);
+	slab->emptied_pages = 0;
+	sy__list_init(&slab->link);
+	sy__lock(&node->lock);
+	count_in(node, page);
+	sy__unlock(&node->lock);
 }
 
 /* ---- On a node -------------------------------------------------------------------------------------------------------- */
@@ -150,7 +163,7 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 		sy__node_count_partial(node, -1);
 	}
 	if (ends) {
-		sy__node_count_out(node, page);
+		count_out(node, page);
 	} else if (!listed && !sy__word_full(word)) {
 		if (at_head)
 			sy__list_add_head(&node->partial, link);
@@ -182,7 +195,7 @@ static uint64_t give_unused(struct sy__node_cache *cache, unsigned slot, struct 
 		sy__list_remove(at);
 		sy__list_add_head(&empties, at);
 		sy__node_count_partial(node, -1);
-		sy__node_count_out(node, page);
+		count_out(node, page);
 	}
 	sy__unlock(&node->lock);
 	while (!sy__list_empty(&empties)) {
@@ -220,7 +233,6 @@ uint64_t sy__node_discard(struct sy__node_cache *cache, unsigned slot, struct sy
 #ifdef SY_HARDENED
 	if (sy__unlikely(!unlink_all(cache, page)))
 		return 0;
-	sy__page_set_bytes(page, 0);
 #endif
 	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
 		return give_back(&cache->cache, slot, page);
@@ -429,6 +441,9 @@ void sy__node_counts(struct sy__node_cache *cache, struct sy_cache_counts *count
 			continue;
 		sy__local_begin(slot);
 		count_slot(counts, cache, slot);
+#ifdef SY_HARDENED
+		count_ring(counts, ring_of(cache, (ptrdiff_t)(slot * cache->stride)));
+#endif
 		sy__local_end(slot);
 	}
 	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
@@ -438,7 +453,7 @@ void sy__node_counts(struct sy__node_cache *cache, struct sy_cache_counts *count
 
 struct verdict {
 	struct sy_heap *heap;
-	const char *(*check_slab)(struct sy__node_cache *, struct sy_page *, uint32_t free);
+	const char *(*check_slab)(struct sy__node_cache *, struct sy_page *);
 	uint64_t waiting; /* slabs in their grace period */
 	const char *wrong;
 };
@@ -455,7 +470,9 @@ static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page
 	free = sy__node_sound_length(cache, page, sy__node_freelist(cache, page), &last);
 	if (free == UINT32_MAX)
 		return "slabs: the list in a slab's word leaves the slab or runs in a circle";
-	return verdict->check_slab(cache, page, free);
+	if (sy__node_in_use(page) + free + sy__node_emptied_objects(cache, page) != sy__node_objects(page))
+		return "slabs: used and free objects of one do not add up";
+	return verdict->check_slab(cache, page);
 }
 
 static void add_up(struct sy__node_cache *cache, struct sy_page *page)
@@ -528,7 +545,7 @@ static const char *check_layout(const struct sy__node_cache *cache)
 	                                                                 : NULL;
 }
 
-const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
+const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *),
                            const char *(*slots)(struct sy__node_cache *))
 {
 	struct verdict verdict = { heap, slab, 0, NULL };
@@ -543,6 +560,10 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 		struct sy__node_cache *cache = sy__node_cache(sy__entry(at, struct sy_cache, link));
 
 		verdict.wrong = check_layout(cache);
+#ifdef SY_HARDENED
+		if (!verdict.wrong)
+			verdict.wrong = check_rings(cache);
+#endif
 		if (!verdict.wrong)
 			verdict.wrong = slots(cache);
 		for (unsigned node = 0; node < heap->nodes && !verdict.wrong; node++)
@@ -570,12 +591,27 @@ void sy__node_walk_list(struct sy__walk *walk, const struct sy__node_view *view,
 	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
 }
 
+/* Free objects in pages without memory. */
+static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view)
+{
+	const char *at = sy__page_address(view->cache->cache.heap, view->page);
+	uint64_t place = 0;
+
+	for (uint32_t i = 0; i < sy__node_objects(view->page); i++, at += view->cache->cache.size)
+		if (sy__node_is_emptied(view->cache, view->page, at))
+			sy__walk_mark(walk, at, SY_PART_FREE, "given back", 0, place++);
+}
+
 static void mark_free(struct sy__walk *walk, const void *context)
 {
 	const struct sy__node_view *view = context;
 
+	mark_emptied(walk, view);
 	sy__node_walk_list(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	view->mark(walk, view);
+#ifdef SY_HARDENED
+	mark_rings(walk, view->cache);
+#endif
 }
 
 static void locate_on_node(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)

@@ -123,6 +123,11 @@ struct sy__node_slab {
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
 	_Alignas(8) uint64_t word;
+	union {
+		uint32_t emptied_pages; /* of a slab that no slot has: bits of pages without memory, see node_trim.c; 0 if it is full */
+		uint16_t local_objects; /* yard's, while a slot has the slab: objects on its local freelist */
+	};
+	uint32_t owner; /* yard's: sy__yard_mark of who owns the slab; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 };
 SY_ASSERT_SLAB_STATE(struct sy__node_slab, cache);
 
@@ -164,6 +169,7 @@ struct sy__ring {
 /* What links are made with. */
 struct sy__links {
 	uint64_t secrets[4]; /* the last three are odd, and the very last is the inverse of the one before */
+	uint64_t mark;       /* SY__IN_RING, encoded */
 	const char *origin;  /* where an object would be that is encoded as 0 */
 };
 #endif
@@ -186,6 +192,7 @@ struct sy__node_cache {
 #ifdef SY_HARDENED
 	struct sy__links links;
 	uint32_t cleared;       /* bytes of an object that are cleared when it is freed, all or none */
+	size_t ring;            /* bytes from what a slot has to its ring */
 	uint16_t kept;          /* objects with which a slot's ring is full: from then on one less, or half of them */
 	uint8_t harden;         /* enum sy__harden */
 #endif
@@ -260,6 +267,16 @@ static inline void sy__node_count_partial(struct sy__node *node, int change)
 	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
 }
 
+/* The slab's word, all of whose objects are taken in the same exchange, which freezes the slab. */
+static inline uint64_t sy__node_freeze(struct sy__node_slab *slab)
+{
+	uint64_t old = sy__load64(&slab->word);
+
+	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
+		;
+	return old;
+}
+
 #include "links.h"
 
 /* Whether a slab without an object in use stays with its node. */
@@ -270,22 +287,22 @@ static inline bool sy__node_keeps(const struct sy__node_cache *cache, const stru
 
 /* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
 
-/* Nodes and slots of a new cache, of which order to page_flags are set; false: no memory. And their end. */
-bool sy__node_cache_init(struct sy__node_cache *, size_t slot_bytes);
+/* Lays a new cache's objects out: the link of a free one is in it at `link`, a multiple of a word; or `behind` it. */
+void sy__node_lay_out(struct sy__node_cache *, uint32_t link, bool behind);
+
+/* Nodes and slots of a new cache, of which order to page_flags are set; false: no memory. `ring`: SY__RING_IN what a slot has. And
+ * their end. */
+bool sy__node_cache_init(struct sy__node_cache *, size_t slot_bytes, size_t ring);
 void sy__node_cache_fini(struct sy__node_cache *);
 
 /* Pages for a slab of that order, or of the least; NULL: no memory. */
 struct sy_page *sy__node_take_pages(struct sy__node_cache *, unsigned slot, unsigned order, unsigned flags, int node);
 
-/* They are a slab now, constructed and frozen, with all objects taken: sets its cache and word. The caller counts it in. */
+/* They are a slab now, constructed and frozen, with all objects taken, and in their node's figures. */
 void sy__node_make_slab(struct sy__node_cache *, struct sy_page *);
 
-/* A slab is in the node's figures from now on, or not any more. With the node's lock held, as the next two. */
-void sy__node_count_in(struct sy__node *, const struct sy_page *);
-void sy__node_count_out(struct sy__node *, const struct sy_page *);
-
 /* Puts a slab that nobody has where its new word says, by its old one where it was on the node's list: onto the list, off it, or
- * out of the figures, if it is empty and one too many: true, it is to be discarded. */
+ * out of the figures, if it is empty and one too many: true, it is to be discarded. With the node's lock held. */
 bool sy__node_place(struct sy__node_cache *, struct sy__node *, struct sy_page *, bool listed, uint64_t word, bool at_head);
 
 /* Ends an empty slab that nobody can find any more; when its grace period has passed. */
@@ -294,6 +311,32 @@ void sy__node_grace_passed(struct sy_heap *, struct sy_deferred *);
 
 /* Bytes that may be written of an object in a slab, or of a large allocation. */
 size_t sy__node_usable_size(struct sy_heap *, const void *object);
+
+/* Trimming (node_trim.c). Gives the memory of pages back in which no object is in use, not hardened; how many. */
+uint64_t sy__node_trim(struct sy_cache *);
+
+/* Of a slab that leaves its node's list for a slot, with that lock held: its pages have memory again, and its list all free objects. */
+void sy__node_refill_emptied(const struct sy__node_cache *, struct sy_page *);
+static inline void sy__node_refill(const struct sy__node_cache *cache, struct sy_page *page)
+{
+	if (sy__unlikely(sy__node_slab(page)->emptied_pages))
+		sy__node_refill_emptied(cache, page);
+}
+
+/* Takes the first slab off a node's list, with that lock held. */
+static inline struct sy_page *sy__node_first_partial(const struct sy__node_cache *cache, struct sy__node *node)
+{
+	struct sy_page *page = sy__node_linked(node->partial.next);
+
+	sy__list_remove(&sy__node_slab(page)->link);
+	sy__node_count_partial(node, -1);
+	sy__node_refill(cache, page);
+	return page;
+}
+
+/* Whether a free object lies in a page without memory; how many of a slab do. */
+bool sy__node_is_emptied(const struct sy__node_cache *, const struct sy_page *, const void *object);
+uint32_t sy__node_emptied_objects(const struct sy__node_cache *, const struct sy_page *);
 
 /* Gives up what a slot has of a cache. */
 typedef uint64_t (*sy__node_drain)(struct sy__node_cache *, unsigned slot);
@@ -329,7 +372,7 @@ void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t fr
 
 /* NULL, or what is wrong with a heap all of whose caches begin so. Every slab is checked by `slab`, besides; and every cache's
  * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
-const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
+const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *),
                            const char *(*slots)(struct sy__node_cache *));
 
 /* As sy__walk_chain, of the cache's objects. */

@@ -44,7 +44,8 @@ static void harden(struct sy__node_cache *cache)
 	for (unsigned i = 0; i < 3; i++)
 		cache->links.secrets[i] = next_number(&state) | (i > 0);
 	cache->links.secrets[3] = inverse(cache->links.secrets[2]);
-	cache->links.origin = cache->memory - (SY__ENDS_LIST + 1) * sizeof(uint64_t);
+	cache->links.mark = SY__IN_RING * cache->links.secrets[2];
+	cache->links.origin = cache->memory - sizeof(uint64_t);
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		cache->nodes[i].random = next_number(&state);
 		sy__list_init(&cache->nodes[i].retired);
@@ -80,7 +81,7 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 		return false;
 	}
 	holds = sy__link_read(&cache->links, object, cache->offset);
-	if (sy__word_objects(sy__node_word(head)) && holds != SY__IN_RING && holds != SY__ENDS_LIST &&
+	if (sy__word_objects(sy__node_word(head)) && holds && holds != SY__IN_RING &&
 	    !(sy__link_is_right(holds) && sy__node_slab_of(cache, sy__link_end(&cache->links, holds))))
 		return true;
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
@@ -104,7 +105,19 @@ void *sy__node_dismiss(struct sy__ring *own)
 	return object;
 }
 
-bool sy__node_ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
+static const struct sy__ring *ring_of(const struct sy__node_cache *cache, ptrdiff_t slot_offset)
+{
+	return (const struct sy__ring *)(const void *)(cache->slots + slot_offset + cache->ring);
+}
+
+static void count_ring(struct sy_cache_counts *counts, const struct sy__ring *own)
+{
+	counts->objects_in_use -= sy__ring_held(own);
+	counts->objects_cached += sy__ring_held(own);
+}
+
+/* Whether what is in the ring is in use to its slabs, and marked. */
+static bool ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
 {
 	uint32_t held = sy__ring_held(own);
 
@@ -120,10 +133,25 @@ bool sy__node_ring_is_sound(const struct sy__node_cache *cache, const struct sy_
 	return true;
 }
 
-void sy__node_walk_ring(struct sy__walk *walk, const struct sy__ring *own, unsigned slot)
+/* NULL, or what is wrong with the slots' rings. The dummy slot has none. */
+static const char *check_rings(const struct sy__node_cache *cache)
 {
-	for (uint32_t i = 0, held = sy__ring_held(own); i < held; i++)
-		sy__walk_mark(walk, own->objects[(own->oldest + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+	if (cache->cache.heap->threads && ring_of(cache, SY__DUMMY_OFFSET)->cache)
+		return "slabs: the slot in which nothing may ever be has a ring";
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
+		if (!ring_is_sound(cache, ring_of(cache, (ptrdiff_t)(slot * cache->stride))))
+			return "slabs: what a slot has in its ring is not marked, or not in use";
+	return NULL;
+}
+
+static void mark_rings(struct sy__walk *walk, const struct sy__node_cache *cache)
+{
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
+		const struct sy__ring *own = ring_of(cache, (ptrdiff_t)(slot * cache->stride));
+
+		for (uint32_t i = 0; sy__slot_reachable(&cache->cache, slot) && i < sy__ring_held(own); i++)
+			sy__walk_mark(walk, own->objects[(own->oldest + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+	}
 }
 
 /* Numbers from 0 on in random order, but none right behind the one before it: two such change places, which brings no others together. */

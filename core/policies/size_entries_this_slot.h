@@ -12,35 +12,21 @@
 #include "../bug.h"
 #include "size_entries.h"
 
-static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
+static inline bool take_of_class(struct sy_cache *cache, unsigned flags, void **object)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(entry_sizes(heap), size, flags);
-	void *object;
-
-	if (sy__unlikely(!cache))
-		return sy__this_slot_large_alloc(size, flags, heap);
-	if (sy__unlikely(!take_this_slot(entry_cache_of(cache), flags, &object)))
-		return sy__this_slot_kmalloc(size, flags, heap);
-	return handed_out(entry_cache_of(cache), flags, object);
+	if (sy__unlikely(!take_this_slot(entry_cache_of(cache), flags, object)))
+		return false;
+	*object = handed_out(entry_cache_of(cache), flags, *object);
+	return true;
 }
 
-static void *entry_kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
+static inline bool take_small(struct sy_heap *heap, size_t size, unsigned flags, void **object)
 {
-	entry_cache *cache;
-	void *object;
-
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_other_this_slot(size, flags, heap);
-	cache = entry_cache_of(sy__kmalloc_small(entry_sizes(heap), size));
-	if (sy__unlikely(!take_this_slot(cache, flags, &object)))
-		return sy__this_slot_kmalloc(size, flags, heap);
-	return handed_out(cache, flags, object);
+	return sy__likely(sy__kmalloc_is_small(size, flags) && !(flags & SY_ZERO)) &&
+	       take_this_slot(entry_cache_of(sy__kmalloc_small(entry_sizes(heap), size)), flags, object);
 }
 
-static void *entry_malloc_this_slot(size_t size, struct sy_heap *heap)
-{
-	return entry_kmalloc_this_slot(size, 0, heap);
-}
+#include "kmalloc_this_slot.h"
 
 static void entry_kfree_this_slot(void *object, struct sy_heap *heap)
 {

@@ -260,6 +260,7 @@ struct sy_geometry {
 	uint32_t objects; /* in one slab */
 	uint32_t order;   /* pages of a slab: 2^order */
 	uint32_t wasted;  /* bytes of a slab that no object uses */
+	uint32_t sheaf_capacity; /* objects of a sheaf (SLUB of Linux 7.0) */
 };
 
 /* ---- Bugs of programs ----------------------------------------------------------------------------------------- */
@@ -311,8 +312,7 @@ struct sy_debug_config {
 
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
-/* The size classes of kmalloc: Linux's, or eight to fourteen to a doubling (sy_usable_size tells). Policies with sizes of their own
- * take no notice. */
+/* The size classes of kmalloc: Linux's, or eight to fourteen to a doubling. Policies with sizes of their own ignore it. */
 enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 
 /* How kmalloc rounds requests. All zero: as Linux does. */

@@ -140,7 +140,7 @@ static void say_what(const struct sy__finding *finding)
 
 static const char *state_name(unsigned state)
 {
-	return state == SY__RECORD_LIVE ? "in use" : state == SY__RECORD_QUARANTINED ? "freed" : "freed, and its memory may be used again";
+	return state == SY__RECORD_LIVE ? "in use" : state == SY__RECORD_GONE ? "freed, and its memory may be used again" : "freed";
 }
 
 /* Where the slab, or the run of pages, begins; NULL: the object is not in the heap's pages. */
@@ -161,8 +161,8 @@ static void say_text(const struct sy__report *report)
 	sy__say("slabyard: %s%s: 0x%lx\n", finding->possible ? "possible " : "", sy_bug_name(finding->kind), (unsigned long)finding->address);
 	say_what(finding);
 	if (finding->known) {
-		sy__say("buffer=%#lx  size=%zu  slab=%#lx  %s  cache: %s\n", (unsigned long)record->object, record->size, (unsigned long)slab_of(report), state_name(record->state),
-		    cache_name(record->cache));
+		sy__say("buffer=%#lx  size=%zu  slab=%#lx  %s  cache: %s\n", (unsigned long)record->object, record->size,
+			(unsigned long)slab_of(report), state_name(record->state), cache_name(record->cache));
 		sy__say("previous transactions on buffer %#lx:\n", (unsigned long)record->object);
 	}
 	for (unsigned i = 0; i < report->count; i++) {

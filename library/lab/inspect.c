@@ -226,6 +226,7 @@ bool sy_inspect_is_first_block(const struct sy_slab *slab)
 static struct sy_inspect_record told_of(const struct sy__record *record)
 {
 	static const enum sy_inspect_state states[] = { [SY__RECORD_LIVE] = SY_INSPECT_LIVE,
+		                                        [SY__RECORD_ENDING] = SY_INSPECT_QUARANTINED,
 		                                        [SY__RECORD_QUARANTINED] = SY_INSPECT_QUARANTINED,
 		                                        [SY__RECORD_GONE] = SY_INSPECT_GONE };
 

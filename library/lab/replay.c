@@ -58,12 +58,18 @@ bool sy_lab_has_geometry(const struct sy_policy *policy)
 
 bool sy_lab_geometry(const struct sy_policy *policy, const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
+	*geometry = (struct sy_geometry){ 0 };
 	return policy->geometry && policy->geometry(tunables, cpus, size, geometry);
 }
 
 bool sy_lab_idle(const struct sy_heap_config *config, unsigned tunable)
 {
 	return config->policy->idle && config->policy->idle(config, tunable);
+}
+
+const char *sy_lab_refuses(const struct sy_heap_config *config)
+{
+	return sy__heap_refuses(config);
 }
 
 void sy_lab_log(struct sy_heap *heap, void (*log)(void *, const char *, const uint64_t *, unsigned), void *context)

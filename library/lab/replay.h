@@ -48,6 +48,9 @@ bool sy_lab_geometry(const struct sy_policy *, const int64_t *tunables, unsigned
 /* Whether a tunable of a heap like this, by its number in sy_policy_description, changes nothing whatever its value is. */
 bool sy_lab_idle(const struct sy_heap_config *, unsigned tunable);
 
+/* Why no heap can have these tunables, in one line for the user; NULL: it can. */
+const char *sy_lab_refuses(const struct sy_heap_config *);
+
 /* Has the policy log its searches, if a tunable turns that on. */
 void sy_lab_log(struct sy_heap *, void (*log)(void *context, const char *event, const uint64_t *values, unsigned count), void *context);
 

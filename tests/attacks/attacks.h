@@ -1,13 +1,14 @@
 /*
- * Classic attacks on a heap, as programs: each misuses memory as an exploit would, and tells by its exit status what came of it.
+ * Classic attacks on a heap, as programs. Each misuses memory as an exploit would; its exit status says what came of it.
  *
- *   WON (10)     the attacker has what he was after: an object where he chose, two owners of one, a secret
- *   FAILED (0)   he has not, though the program went on
+ *   WON (10)     the attacker has what he wanted: an object where he chose, an object with two owners, a secret
+ *   FAILED (0)   the attacker has not, and the program went on
  *   by a signal  the allocator, or the machine, has ended the program
  *
- * Its first argument chooses an attack; --list tells them all, a line each. Each attack is written for allocators of many kinds, whose
- * source the attacker knows, but not its secrets: he writes what would be right for a plain one. Where he needs luck, he tries for a
- * while. All use malloc; those of caches use the library's (bench/attacks.py builds them with it).
+ * The first argument chooses an attack; --list prints them all, one in a line. Each attack is written for allocators of many
+ * kinds. The attacker knows their source, but not their secrets, so he writes what would be right for a plain allocator. Where
+ * he needs luck, he tries for a while. All attacks use malloc; those on caches use the library's (bench/attacks.py builds them
+ * with it).
  */
 #ifndef ATTACKS_H
 #define ATTACKS_H

@@ -4,10 +4,10 @@
 #define SIZE 64u
 #define MANY 2000u
 
-static char target[1024] __attribute__((aligned(64))); /* what the attacker wants to own: it looks like a chunk of glibc's, too */
+static char target[1024] __attribute__((aligned(64))); /* what the attacker wants to own; it also looks like a chunk of glibc's */
 static void *taken[MANY];
 
-/* Allocates until some object is where it must not be; or for a while. */
+/* Allocates until some object is where it must not be, or for a while. */
 static bool comes_out(size_t size, const char *from, const char *to)
 {
 	for (unsigned i = 0; i < MANY; i++) {
@@ -50,7 +50,8 @@ static void age(size_t size, unsigned count)
 		drop(some[i]);
 }
 
-/* What a plain allocator's link to an address would be, in that object: a pointer; glibc's is mixed with its own address. */
+/* What a plain allocator's link to an address would be in that object: a pointer. glibc mixes it with the link's own
+ * address. */
 static uintptr_t plain_link(const void *object, const void *to, bool glibc)
 {
 	return glibc ? (uintptr_t)to ^ (uintptr_t)object >> 12 : (uintptr_t)to;

@@ -36,7 +36,8 @@ static inline size_t offset_of(struct sy_cache *cache, const void *object)
 	return (size_t)((const char *)object - start);
 }
 
-/* The cache's list, a letter for each slab: Empty, Partial, Complete; '>' before that which the freelist points to. */
+/* The cache's list, a letter for each slab: Empty, Partial, Complete. '>' stands before the slab that the freelist points
+ * to. */
 static inline const char *list_of(struct sy_cache *cache)
 {
 	static char text[2 * MANY];

@@ -67,8 +67,8 @@ static inline void check_text(const char *is, const char *should, const char *fi
 	check_failed();
 }
 
-/* Under an emulator of another processor (SLABYARD_EMULATED is set), which sets no limits to a program's memory, and keeps
- * tables of its own as large as all address space that it reserves. Tells what a test leaves out there. */
+/* Whether an emulator of another processor runs the test (SLABYARD_EMULATED is set). It sets no limits to a program's
+ * memory, and keeps tables as large as all the address space that it reserves. Tells what a test leaves out there. */
 static inline int check_emulated(const char *left_out)
 {
 	if (!getenv("SLABYARD_EMULATED"))
@@ -109,7 +109,7 @@ static inline unsigned check_times(unsigned count)
 	return check_slow() ? count / 4 : count;
 }
 
-/* Whether there can be address space for so much memory; a 32-bit machine ends at 2 GiB. */
+/* Whether there is address space for that much memory; a 32-bit machine ends at 2 GiB. */
 static inline int check_addressable(uint64_t bytes)
 {
 	return bytes <= SIZE_MAX / 2;
@@ -123,6 +123,23 @@ static inline uint64_t check_random(uint64_t *random)
 	*random ^= *random >> 27;
 	return *random * UINT64_C(2685821657736338717);
 }
+
+/* Runs a test under a policy or a spec; if a check fails in it, the name follows. */
+static inline void check_under(const char *policy, void (*test)(const char *policy))
+{
+	unsigned before = check_failures;
+
+	test(policy);
+	if (check_failures != before)
+		fprintf(stderr, "that was %s\n", policy);
+}
+
+/* The same under every policy. */
+#define CHECK_POLICIES(test) \
+	do { \
+		for (const struct sy_policy *const *check_at = sy_policies; *check_at; check_at++) \
+			check_under((*check_at)->name, test); \
+	} while (0)
 
 static inline int check_result(void)
 {

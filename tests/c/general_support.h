@@ -9,7 +9,7 @@
 
 #define WORLD_PAGES 1024 /* of each node */
 
-/* A heap on so many nodes; a tunable of -1 keeps its default. */
+/* A heap on that many nodes; a tunable of -1 keeps its default. */
 static inline struct world make_world(const char *policy, int64_t tunable0, int64_t tunable1, unsigned nodes)
 {
 	struct sy_pages_config machine = machine_of(1, nodes, WORLD_PAGES);
@@ -48,7 +48,7 @@ static inline size_t usable(struct world *world, size_t size)
 	return bytes;
 }
 
-/* Takes every page, and gives single ones back of which no two are neighbours. */
+/* Takes every page, and gives back single pages, no two of them neighbours. */
 static inline void crumble_memory(struct world *world)
 {
 	static struct sy_page *blocks[WORLD_PAGES];
@@ -156,7 +156,7 @@ static inline void test_wait_for_the_grace_period(const char *policy, size_t siz
 	sy_heap_tick(world.heap);
 	CHECK_EQUAL(world.heap->counters.deferred, 0);
 
-	/* A cache that is destroyed frees what waits for it; others go on waiting. */
+	/* A cache that is destroyed frees its own waiting objects; those of other caches go on waiting. */
 	sy_cache_free(cache, 0, next);
 	sy_cache_free(other, 0, take(other, 0));
 	CHECK(sy_cache_destroy(cache, NULL));
@@ -225,7 +225,7 @@ static inline void test_nodes(const char *policy)
 	CHECK_EQUAL(sy__head_of(world.heap, here)->node, 0);
 	CHECK_EQUAL(sy__head_of(world.heap, there_)->node, 1);
 	CHECK_EQUAL(sy__head_of(world.heap, take(cache, 0))->node, 0); /* where slot 0 is */
-	/* A node that is full is refused to those who insist; others find room on the other node, then pages there. */
+	/* A full node refuses requests that insist on it. Other requests find room on the other node, then pages there. */
 	while ((object = sy_cache_alloc(cache, 0, SY_THISNODE, 0)))
 		on_node[sy__head_of(world.heap, object)->node]++;
 	CHECK(on_node[0] > 2000 && !on_node[1]);
@@ -240,7 +240,7 @@ static inline void test_nodes(const char *policy)
 	end(&world);
 }
 
-/* A heap may know more nodes than there is memory on: their requests are served from elsewhere. */
+/* A heap may know nodes without memory: requests for them are served from other nodes. */
 static inline void test_a_node_without_memory(const char *policy)
 {
 	struct world world = make_world(policy, -1, -1, 1);

@@ -25,7 +25,7 @@ struct stream {
 	char *objects[MOST_OPERATIONS]; /* by number of allocation */
 	unsigned allocations, same;
 	unsigned slab, object;          /* of the kernel's last allocation */
-	unsigned freed;                 /* number of the last freed */
+	unsigned freed;                 /* number of the allocation that was freed last */
 };
 
 static struct sy_pages *pages;
@@ -112,7 +112,7 @@ static inline void skip_comments(FILE *file)
 	ungetc(c, file);
 }
 
-/* A heap of the policy on one CPU, and does what `streams` does with the file's, which must be so many. */
+/* Makes a heap of the policy on one CPU, and does what the file's streams do. The file must have that many streams. */
 static inline int beside_the_kernel(const char *policy, const char *path, unsigned (*streams)(FILE *), unsigned count)
 {
 	struct sy_pages_config pages_config = { .zone_count = 1, .slots = 1, .pageblock_order = 9,

@@ -1,6 +1,7 @@
 /*
- * Addresses that run out, as those of 32-bit machines do: objects from a page on are served as long as there are any, wherever the
- * heap ends; then requests fail with ENOMEM; and what is freed can be had again. Where addresses are many, some are had.
+ * Addresses run out, as on 32-bit machines. Objects of a page or more are served as long as there are addresses, wherever the
+ * heap ends. Then requests fail with ENOMEM, and freed addresses serve again. Where there are too many addresses to use up,
+ * the test takes some.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -51,7 +52,7 @@ static void run_out(void)
 		CHECK(large_count < MOST_LARGE);
 		CHECK_EQUAL(errno, ENOMEM);
 	}
-	if (!pthread_create(&thread, NULL, come_and_go, NULL)) /* else there is no stack for it */
+	if (!pthread_create(&thread, NULL, come_and_go, NULL)) /* without room there is no stack for the thread */
 		pthread_join(thread, NULL);
 	CHECK_TEXT(sy_heap_check(sy__process_heap()), NULL);
 	give(large, large_count);

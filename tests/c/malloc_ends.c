@@ -1,6 +1,7 @@
 /*
- * malloc where threads and processes begin and end in odd ways: a first call that itself needs memory; threads whose end nobody
- * tells us of, and whose stacks are gone; forks while others work with all streams; threads that go on while the process ends.
+ * malloc where threads and processes begin and end in odd ways: a first call that itself needs memory; threads that end
+ * without notice, and whose stacks are gone; forks while other threads work with all streams; threads that go on while the
+ * process ends.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -56,7 +57,7 @@ static void *leave_at_once(void *unused)
 	return NULL;
 }
 
-/* Its stack, and so its thread-local storage, is gone when this returns. */
+/* The thread's stack, and with it its thread-local storage, is gone when this returns. */
 static void live_and_vanish(void *(*life)(void *))
 {
 	void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -105,7 +106,8 @@ static void test_threads_that_vanish(void)
 	look_at_all_threads();
 }
 
-/* One that ends while it is stopped, as all are while a heap of threads is walked over: nobody touches its stack any more. */
+/* A thread that ends while it is stopped, as every thread is while somebody walks over the heap: nobody touches its stack
+ * any more. */
 struct victim {
 	char *stack;
 	atomic_long id;

@@ -377,8 +377,8 @@ static void test_trim(void)
 	CHECK_EQUAL(malloc_trim(0), 0);
 }
 
-/* Only a program that wanted another mapping a moment ago has those kept that end; after this it is one, however long it was busy
- * before, and none is kept yet. */
+/* Ended mappings are kept only if the program wanted another mapping a moment ago. After this call it has wanted one,
+ * however long it was busy before, and none is kept yet. */
 static void want_mappings(void)
 {
 	for (unsigned i = 0; i < 2; i++)
@@ -429,7 +429,7 @@ static void free_some_mappings(size_t bytes)
 		free(objects[i]);
 }
 
-/* Of several mappings that ended one for a larger request, with their pages; it may change its size, and end, as any. */
+/* Several ended mappings become one for a larger request, with their pages. It may change its size, and end, as any other. */
 static void test_joined(void)
 {
 	const size_t bytes = 5000000, most = 4 * bytes - 500000;
@@ -472,7 +472,7 @@ static char *build(size_t bytes, char content)
 	return array;
 }
 
-/* An array that grows has the pages of one that did before; fresh memory is had in place of what is kept. */
+/* An array that grows gets the pages of an array that grew before. Fresh memory is had in place of what is kept. */
 static void test_built_again(void)
 {
 	const size_t bytes = 10000000;
@@ -511,7 +511,7 @@ static void test_calloc_of_kept(void)
 	}
 }
 
-/* What an aligned mapping has too much is no whole page, nor is what is kept then cut to such. */
+/* What an aligned mapping has too much is less than a page. A kept mapping is not cut to such a part either. */
 static void test_aligned_beside_kept(void)
 {
 	const size_t bytes = (size_t)20 << 20;
@@ -554,7 +554,7 @@ static char *barely_touched(size_t bytes)
 	return object;
 }
 
-/* What hardly takes memory is handed out whole, and comes back whole; an object can grow into it. */
+/* A mapping that has hardly any memory is handed out whole, and comes back whole. An object can grow into it. */
 static void test_sparse(void)
 {
 	const size_t bytes = 20000000;
@@ -585,7 +585,7 @@ static void test_sparse(void)
 	CHECK_EQUAL(malloc_trim(0), 1);
 }
 
-/* What hardly takes memory is neither joined to another nor given back in its place. */
+/* A mapping that has hardly any memory is not joined to another, and is not given back in another's place. */
 static void test_sparse_grows(void)
 {
 	char *objects[2], *grown, *other;
@@ -607,8 +607,8 @@ static void test_sparse_grows(void)
 	malloc_trim(0);
 }
 
-/* Pages that the program protected, or unmapped, and freed so. Two objects come after, as an aligned one may leave another
- * mapping. */
+/* The program protects or unmaps pages, and then frees them. Two objects come after them, as an aligned object may leave
+ * another mapping. */
 static void test_protected(void)
 {
 	const size_t bytes = 8000000, page = (size_t)sysconf(_SC_PAGESIZE);
@@ -634,8 +634,8 @@ static void test_protected(void)
 	malloc_trim(0);
 }
 
-/* A mapping of its own that grows is given an eighth more, in which it grows on without a move; one that shrinks keeps a
- * quarter at most. */
+/* A mapping of its own that grows gets an eighth more, and grows into that without a move. One that shrinks keeps at most a
+ * quarter too much. */
 static void test_room_of_mappings(void)
 {
 	const size_t mib = (size_t)1 << 20;
@@ -653,7 +653,7 @@ static void test_room_of_mappings(void)
 	free(same);
 }
 
-/* An object that is to have 0 bytes is freed. */
+/* A resize to 0 bytes frees the object. */
 static void test_realloc_to_nothing(void)
 {
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -664,7 +664,7 @@ static void test_realloc_to_nothing(void)
 	CHECK(mallinfo2().uordblks + mallinfo2().hblkhd < before + ((size_t)1 << 20));
 }
 
-/* Nothing stays of the addresses before an aligned mapping. */
+/* The addresses in front of an aligned mapping are all given back. */
 static void test_before_aligned(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,8 +1,8 @@
 /*
- * A limit to its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any
- * size; it can be raised again; and it is the process's that set it. An object that takes more than what the heap leaves finds
- * room while the heap does not need it, and the heap has it back afterwards. A thread that is to be cancelled goes through all
- * of that unharmed.
+ * A limit on its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any
+ * size. It can be raised again, and the limit counts only if this process set it. An object larger than what the heap has left
+ * finds room while the heap does not need it, and the heap gets it back afterwards. A thread that is to be cancelled goes
+ * through all of that unharmed.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -71,7 +71,7 @@ static void run_thread(void)
 		CHECK_EQUAL(pthread_join(thread, NULL), 0);
 }
 
-/* More of the stack than the program had till now. */
+/* More of the stack than the program has used till now. */
 static __attribute__((noinline)) void use_stack(void)
 {
 	volatile char deep[256 << 10];
@@ -96,7 +96,8 @@ static void use_rest(size_t bytes)
 	CHECK_EQUAL(munmap(own, bytes), 0);
 }
 
-/* Objects of the heap until it is full, with something else mapped behind its end; all others live on. */
+/* Takes objects until the heap is full, and frees them. Then there is room for a large object; what lived before is
+ * unharmed. */
 static void fill_up(size_t least)
 {
 	char *before = malloc(1000);
@@ -180,13 +181,13 @@ static void fork_with_large_objects(void)
 		set_limit(400 * MIB);
 		take_from_heap(256 * MIB);
 		fill_up(100 * MIB);
-		take_from_heap(340 * MIB); /* for which nothing more than what it needs is left */
+		take_from_heap(340 * MIB); /* which leaves nothing more than what it needs itself */
 		_exit(check_failures != 0);
 	}
 	wait_for(child);
 }
 
-/* Nor does it take a file descriptor to find room. */
+/* Finding room takes no file descriptor either. */
 static void limited_without_files(void)
 {
 	struct rlimit none = { 0, RLIM_INFINITY };
@@ -214,7 +215,7 @@ static void *ask_for_room(void *bytes)
 	return NULL;
 }
 
-/* Nor does it wait for its parent's threads, which were making room. */
+/* A child does not wait for its parent's threads, which were making room. */
 static void fork_while_room_is_made(void)
 {
 	size_t bytes = 300 * MIB;
@@ -243,7 +244,7 @@ static void fork_while_room_is_made(void)
 	_exit(check_failures != 0);
 }
 
-/* Asks for everything that has the heap look at limits, while it is to be cancelled. */
+/* Makes every call that has the heap look at limits, while the thread is to be cancelled. */
 static void *work_on(void *nothing)
 {
 	const struct rlimit limit = { 400 * MIB, RLIM_INFINITY };
@@ -283,7 +284,7 @@ static void cancel_limited(void)
 	wait_for(child);
 }
 
-/* One of vfork has its parent's heap. */
+/* A child of vfork has its parent's heap. */
 static void vfork_limited(void)
 {
 	const struct rlimit limit = { 64 * MIB, RLIM_INFINITY };

@@ -1,9 +1,10 @@
 /*
- * What malloc tells a program of its mistakes, in its default mode: each mistake is made in a child of its own, by objects of several
- * sizes, under the policy that SLABYARD names. docs/debugging.md has this table.
+ * Which mistakes of a program malloc reports in its default mode. Each mistake is made in a child of its own, with objects of
+ * several sizes, under the policy that SLABYARD names. docs/debugging.md has this table.
  *
- * A child that is told ends by SIGABRT, and its first line on standard error says the kind. What is not told may do anything. Its handler
- * of SIGABRT allocates an object of the same size, so a report must hold no lock.
+ * A reported mistake ends the child by SIGABRT, and the first line on standard error says its kind. A mistake that is not
+ * reported may do anything. The child's handler of SIGABRT allocates an object of the same size, so a report must hold no
+ * lock.
  */
 #define _GNU_SOURCE /* barriers */
 #include <malloc.h>
@@ -53,7 +54,7 @@ static void frees_twice(void)
 	put(object);
 }
 
-/* Told at once, not by what comes later. */
+/* Reported at once, not by a later call. */
 static void frees_twice_and_ends(void)
 {
 	frees_twice();
@@ -159,7 +160,7 @@ static void frees_unmapped(void)
 	put((void *)0x10000);
 }
 
-/* What a program has where a pointer should be: the smallest numbers, and -1. */
+/* Values that programs pass where a pointer should be: the smallest numbers, and -1. */
 static void frees_one(void)
 {
 	put((void *)1);
@@ -266,7 +267,7 @@ static const char *kind_of(char told)
 	return "";
 }
 
-/* Whether a report is of that kind: its first line is "slabyard: KIND: 0x…". */
+/* Whether a report is of that kind: then its first line is "slabyard: KIND: 0x…". */
 static bool is_told(const char *report, char told)
 {
 	const char *kind = kind_of(told);

@@ -1,7 +1,6 @@
 /*
- * The malloc family under other names, for the library's sources and its tests in builds with sanitizers, which bring a malloc of
- * their own: the program's own code then runs on this library, the sanitizer's and the C library's on that. Included before
- * everything else.
+ * The malloc family under other names, for builds with sanitizers, which bring a malloc of their own. The tests' own code then
+ * runs on this library; the sanitizer and the C library run on the sanitizer's malloc. Include it before everything else.
  */
 #ifndef SLABYARD_MALLOC_RENAMED_H
 #define SLABYARD_MALLOC_RENAMED_H
@@ -36,7 +35,7 @@
 #define __libc_pvalloc slabyard_libc_pvalloc
 #define __posix_memalign slabyard_internal_posix_memalign
 
-/* Sanitizers set limits before they are ready for the program's own code. */
+/* Sanitizers set limits before the program's own code can run. */
 #define setrlimit slabyard_setrlimit
 #define setrlimit64 slabyard_setrlimit64
 #define prlimit slabyard_prlimit

@@ -1,9 +1,9 @@
 /*
  * Where memory runs out: requests fail with ENOMEM, nothing that lives is touched, and what is freed can be had again.
  *
- * The program starts itself anew under a limit on its address space, as ulimit -v sets it. Before that it sets one on
- * its data while it runs, so that memory which the heap has reserved already can't be made usable, and what the heap had is to serve
- * all else; and one on its address space, which counts for what the heap uses.
+ * First the program sets limits while it runs. Under one on its data, memory that the heap has already reserved can't be made
+ * usable, so what the heap has must serve everything. One on its address space counts for what the heap uses. Then the program
+ * starts itself anew under a limit on its address space, as ulimit -v sets it.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -41,7 +41,7 @@ static void set_limit(int resource, rlim_t bytes)
 	CHECK_EQUAL(setrlimit((__rlimit_resource_t)resource, &limit), 0);
 }
 
-/* Objects until a request fails; how many. */
+/* Allocates until a request fails; returns how many objects there are. */
 static unsigned exhaust(uint64_t *random, unsigned bits)
 {
 	unsigned count = 0;
@@ -77,7 +77,7 @@ static void try_to_grow(unsigned count, uint64_t *random)
 	}
 }
 
-/* What becomes smaller needs no memory. */
+/* Shrinking an object needs no memory. */
 static void try_to_shrink(unsigned count, uint64_t *random)
 {
 	for (unsigned i = 0; i < 200; i++) {
@@ -121,7 +121,7 @@ struct link {
 	struct link *next;
 };
 
-/* As many small objects as there can be, all of which are freed; how many bytes. */
+/* Allocates as many small objects as there can be, and frees them all. Returns how many bytes they had. */
 static size_t peak(void)
 {
 	struct link *all = NULL, *one;
@@ -144,8 +144,8 @@ static void *come_and_go(void *object)
 	return object;
 }
 
-/* What small objects had serves for large ones, and after a trim for what the program maps itself; and for small ones again. bsd44
- * keeps whatever it had. */
+/* The memory of small objects serves large ones; after a trim it serves what the program maps itself; then small objects
+ * again. bsd44 keeps all that it had. */
 static void play_data_peak(void)
 {
 	const char *spec = getenv("SLABYARD");
@@ -186,7 +186,7 @@ static void play_limited_data(void)
 	run_out(24);
 }
 
-/* The heap has reserved more, but uses no more than that. */
+/* The heap has reserved more, but the limit counts only what it uses. */
 static void play_limited_addresses(void)
 {
 	set_limit(RLIMIT_AS, 64 << 20);
@@ -207,7 +207,7 @@ static void test_limit_while_running(void (*play_limited)(void))
 	CHECK_EQUAL(status, 0);
 }
 
-/* This program with another part to play. What it writes to standard error is told on, and counted in lines. */
+/* Starts this program anew in another part. Passes on what it writes to standard error, and counts the lines. */
 static unsigned start_limited(int resource, rlim_t bytes, const char *part)
 {
 	char *const arguments[] = { (char *)(uintptr_t)"malloc_shortage", (char *)(uintptr_t)part, NULL };
@@ -250,7 +250,7 @@ static void test_too_small_a_limit(void)
 	CHECK_EQUAL(start_limited(RLIMIT_AS, 8 << 20, "nothing"), 1);
 }
 
-/* Where there is no heap every request fails, the second as the first. */
+/* Where there is no heap every request fails, the second like the first. */
 static void get_nothing(void)
 {
 	for (unsigned i = 0; i < 2; i++) {

@@ -109,7 +109,7 @@ static void *take_figures(void *unused)
 	return unused;
 }
 
-/* What another thread asks of malloc when the program forks locks nothing in the child. */
+/* The child finds no lock held for what another thread asks of malloc while the program forks. */
 static void test_figures(void)
 {
 	unsigned forks = check_times(60);
@@ -190,7 +190,7 @@ static void test_destructors(void)
 
 int main(void)
 {
-	free(malloc(1)); /* else done by pthread_create, if malloc goes by that name */
+	free(malloc(1)); /* else pthread_create allocates it, if it calls malloc by that name */
 	test_passing();
 	test_figures();
 	test_generations();

@@ -1,6 +1,5 @@
 /*
- * malloc where programs take large objects and touch little of them; and touch all of them later; and what is left of them when
- * they were freed.
+ * malloc where programs take large objects and touch little of them, later touch all of them, and then free them.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -68,8 +67,8 @@ static void exchange(unsigned rounds)
 	}
 }
 
-/* They take what they touch, and some: 400 objects of two pages each, of 2 MiB on the average; descriptors of all pages would
- * be 12 MiB. */
+/* Such objects take little more memory than what is touched. Here are 400 objects with two touched pages each, of 2 MiB on
+ * average. Descriptors of all pages would take 12 MiB. */
 static void sparse_objects(void)
 {
 	size_t before = resident_bytes(), after;
@@ -114,7 +113,7 @@ static void odd_requests(void)
 		CHECK(has_ends(i));
 }
 
-/* When objects are touched the heap serves them again, as it did, and what they leave is not in the way. */
+/* When objects are touched, the heap serves them again as before. The untouched ones leave nothing in the way. */
 static void touched_objects(void)
 {
 	size_t blocks;
@@ -158,7 +157,7 @@ static int written_objects(size_t size)
 	return check_failures != 0;
 }
 
-/* In a heap that nothing else was done with. */
+/* In a heap that has done nothing else. */
 static void in_child(int (*work)(size_t size), size_t size)
 {
 	int status = 1;
@@ -170,7 +169,8 @@ static void in_child(int (*work)(size_t size), size_t size)
 	CHECK_EQUAL(status, 0);
 }
 
-/* Sizes of which half of a power of two and a little more is touched: the rest is not backed, by large pages of the system's either. */
+/* Of each object a little more than half of a power of two is touched. The rest is not backed, not even by huge pages of the
+ * system. */
 static void little_more_than_half(void)
 {
 	static const size_t halves[] = { 33000, 70000, 300000, 2200000 };
@@ -193,7 +193,7 @@ static void take_and_give(unsigned count, size_t bytes)
 		free(taken[i]);
 }
 
-/* Of a program that does nothing more, and of one that makes only calls which no other can be faster than. */
+/* A program that does nothing more, and one that makes only fast calls. */
 static int used_once(size_t size)
 {
 	size_t before = resident_bytes();

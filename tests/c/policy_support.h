@@ -1,7 +1,7 @@
 /*
- * What the tests of the policies share: a world, that is a page allocator and a heap on it, and a clock that only the test
- * moves. A world ends with the checks of both, and with every page given back. What a test cannot go on without, and is not
- * there, ends the program.
+ * What the tests of the policies share: a world, that is a page allocator with a heap on it, and a clock that only the test
+ * moves. A world ends with the checks of both, and with every page given back. If something is missing that a test can't go on
+ * without, the program ends.
  */
 #ifndef POLICY_SUPPORT_H
 #define POLICY_SUPPORT_H
@@ -34,7 +34,7 @@ static inline void *there(void *pointer, const char *what)
 	return pointer;
 }
 
-/* Nodes with one zone of so many pages each. */
+/* Nodes with one zone of that many pages each. */
 static inline struct sy_pages_config machine_of(unsigned slots, unsigned nodes, uint64_t pages_each)
 {
 	struct sy_pages_config config = { .zone_count = nodes, .slots = slots, .pageblock_order = 9 };

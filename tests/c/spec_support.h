@@ -8,7 +8,7 @@
 
 #include <slabyard/slabyard.h>
 
-/* Adds name=value to a spec in a text with so much room. */
+/* Adds name=value to a spec in a text of `room` bytes. */
 static inline void spec_add(char *spec, size_t room, const char *name, const char *value)
 {
 	size_t used = strlen(spec);

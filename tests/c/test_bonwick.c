@@ -57,8 +57,8 @@ static void test_one_eighth_is_unused_at_most(void)
 	}
 }
 
-/* Of the largest blocks, some hold too few: then the least share counts. Of 4 MiB, 3 * 1.2 MiB leave 10%, and a little
- * more than 2 MiB half. */
+/* A block of the largest order may hold so few that no order keeps the bound. Then the order with the least share unused
+ * counts. Of 4 MiB, 3 * 1.2 MiB leave 10%; a size a little over 2 MiB leaves half. */
 static void test_the_largest_slabs(void)
 {
 	const struct sy_policy *bonwick = sy_policy_find("bonwick");
@@ -286,7 +286,7 @@ static void test_one_buffer_to_a_slab(void)
 	sy_cache_free(cache, 0, objects[0]);
 	CHECK_TEXT(list_of(cache), "E>CC");
 	check(&world);
-	CHECK(get(cache) == objects[1]); /* that which has been complete for longest */
+	CHECK(get(cache) == objects[1]); /* the slab that has been complete for longest */
 	CHECK_TEXT(list_of(cache), "EE>C");
 	check(&world);
 	end(&world);
@@ -332,7 +332,7 @@ static void test_a_working_set_of_15_seconds_stays(void)
 	now += 5 * SECOND - SECOND / 100;
 	CHECK_EQUAL(reap(cache), 0);
 	now += SECOND / 50;
-	CHECK_EQUAL(reap(cache), 2); /* the two that 15 seconds ago were the last to be used */
+	CHECK_EQUAL(reap(cache), 2); /* the two that were last in use 15 seconds ago */
 	CHECK_TEXT(list_of(cache), "EE>C");
 	check(&world);
 	get_many(cache, objects + 20, 1);

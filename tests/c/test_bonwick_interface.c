@@ -108,7 +108,7 @@ static void test_alignment(void)
 	end(&world);
 }
 
-/* Whoever sleeps gets the memory that other caches can spare; who doesn't, does not. */
+/* A request that sleeps gets the memory that other caches can spare; one that does not sleep fails. */
 static void test_sleep_and_nosleep(void)
 {
 	struct world world = make(1, 1, NULL, 0);

@@ -1,7 +1,6 @@
 /*
- * Bonwick's policy beyond the worked examples: what his section 7 proposes (suppliers of pages, per-CPU lists), and
- * what the paper lacks: memory nodes, grace periods, page requests that fail. Then damage, which the invariant checker
- * must see.
+ * Bonwick's policy beyond the worked examples: what his section 7 proposes (suppliers of pages, per-CPU lists), and what the
+ * paper lacks (memory nodes, grace periods, page requests that fail). Then damage, which the invariant checker must see.
  */
 #include "bonwick_support.h"
 
@@ -12,7 +11,7 @@ struct arena {
 	_Alignas(4096) char memory[64 * 4096];
 	size_t used, given; /* bytes */
 	unsigned flags; /* of the last request */
-	size_t skew; /* added to addresses, as a mistake */
+	size_t skew; /* added to addresses, to make a mistake */
 	char *last_given;
 };
 
@@ -71,7 +70,7 @@ static void test_small_objects_in_supplied_memory(void)
 	check(&world);
 	CHECK_EQUAL(sy_cache_shrink(cache), 0); /* pages of the page allocator */
 	CHECK_EQUAL(arena.given, 2 * 4096);
-	CHECK(arena.last_given == arena.memory + 4096); /* that which was complete for longest went first */
+	CHECK(arena.last_given == arena.memory + 4096); /* the slab that was complete for longest went first */
 	free_all(cache, 0, objects + 20, 5);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(arena.given, arena.used);
@@ -107,7 +106,7 @@ static void test_a_supplier_that_has_no_more(void)
 	check(&world);
 	sy_cache_free(cache, 0, objects[7]);
 	CHECK(get(cache) == objects[7]);
-	end(&world); /* with all 64 in use: they go back even so */
+	end(&world); /* with all 64 in use; they go back all the same */
 	CHECK_EQUAL(arena.given, arena.used);
 }
 
@@ -186,7 +185,7 @@ static void check_slot(struct sy_cache *cache, unsigned main, unsigned aux)
 	CHECK_FINE(sy_heap_check(cache->heap));
 }
 
-/* Lists of three: N calls at least lie between two that leave the slot. */
+/* Lists of three: at least N calls lie between two calls that leave the slot. */
 static void test_main_and_aux(void)
 {
 	struct world world = make(1, 1, "percpu", 3);
@@ -355,7 +354,7 @@ static void test_the_depot_is_drained(void)
 	end(&world);
 }
 
-/* What was not needed for the time of a working set goes; and where the depot's lock was in demand, magazines grow. */
+/* What was not needed for the time of a working set goes. Where the depot's lock is in demand, magazines grow. */
 static void test_the_working_set_of_the_depot(void)
 {
 	struct world world = make(1, 1, "magazine", 1);
@@ -367,7 +366,7 @@ static void test_the_working_set_of_the_depot(void)
 	free_all(cache, 0, objects, 30);
 	CHECK_EQUAL(depot->full.count, 8);
 	now += 16 * SECOND;
-	world.heap->policy->reap(cache); /* the depot began empty: nothing was there all the time */
+	world.heap->policy->reap(cache); /* the depot began empty, so its smallest count in that time is nothing */
 	CHECK_EQUAL(depot->full.count, 8);
 	get_many(cache, objects, 12); /* two magazines of the slot's, and two of the depot's */
 	free_all(cache, 0, objects, 12);
@@ -388,7 +387,7 @@ static void test_the_working_set_of_the_depot(void)
 	end(&world);
 }
 
-/* Frees that find no memory for a magazine ask for it ever more seldom, and get one soon after there is some. */
+/* Frees that find no memory for a magazine ask for it less and less often, and get one soon after there is memory. */
 static void test_magazines_for_which_there_is_no_memory(void)
 {
 	static void *objects[3000];
@@ -453,7 +452,7 @@ static void test_nodes(int64_t percpu)
 		CHECK(node_of(&world, near[i]) == 0 && (percpu || node_of(&world, far[i]) == 1));
 	check(&world);
 	free_all(cache, 0, near, 10);
-	/* What is there serves whoever asks, but not who insists on his node. */
+	/* Memory that is there serves every request but one that insists on another node. */
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, 0, 1)), 0);
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, SY_THISNODE, 1)), 1);
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, SY_THISNODE, 0)), 0);
@@ -464,7 +463,7 @@ static void test_nodes(int64_t percpu)
 	end(&world);
 }
 
-/* Whoever insists may break up a complete slab though others are partial: of his node there is no other. */
+/* A request that insists on a node may break up a complete slab of it while other nodes' slabs are partial. */
 static void test_the_list_stays_sorted_when_a_node_is_searched(void)
 {
 	struct world world = make(2, 2, NULL, 0);
@@ -543,8 +542,8 @@ static void test_growth_fails_at_every_request(void)
 	}
 }
 
-/* One page is left for a slab, none for the larger table that it calls for: the old one serves on. Asking heaps for
- * memory for a table must not end the new slab, or the allocation might never come to an end. */
+/* One page is left: enough for a slab, not for the larger hash table that it calls for, so the old table serves on. Asking
+ * heaps for the table's memory must not end the new slab, or the allocation might never finish. */
 static void test_no_memory_for_a_larger_table(void)
 {
 	struct world world = make(1, 1, NULL, 0);

@@ -99,7 +99,7 @@ static void test_pages_stay_in_their_bucket(void)
 	CHECK_EQUAL(sy_heap_shrink(world.heap), 0);
 	CHECK_EQUAL(counters->slab_pages, 64);
 	CHECK_EQUAL(counters->slow_frees, 0);
-	/* Of no use to the next bucket, all of it to this one, whoever asks. */
+	/* The next bucket can't use the page; any request of this bucket gets all of it. */
 	kget(&world, 128);
 	CHECK_EQUAL(counters->slab_pages, 65);
 	for (unsigned i = 0; i < 64 * 64; i++)

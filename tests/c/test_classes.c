@@ -1,9 +1,8 @@
 /*
  * Size classes of general allocation: what each request takes, in both sets of classes and all policies that have them.
  *
- * Every size is asked for once, from small to large. What comes must be the smallest class that holds it, from the class that
- * its neighbours have. Which sizes the classes have is told here once more in other words than core/kmalloc.c's: by the bounds
- * that docs and comments state.
+ * Every size is asked for once, from small to large, and must get the smallest class that holds it. The test states the sizes
+ * of the classes in another way than core/kmalloc.c: by the bounds that docs and comments give.
  */
 #include "core/kmalloc.h"
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 static const char *const policies[] = { "slab", "slub", "slqb" };
 
-/* Bytes that a request has of its object; 0: there was none. */
+/* Bytes of its object that a request may use; 0: there was no object. */
 static size_t taken(struct sy_heap *heap, size_t size)
 {
 	void *object = sy_malloc(heap, size, 0);
@@ -79,7 +78,7 @@ static void check_multiples(struct sy_heap *heap)
 			CHECK(taken(heap, size) % power == 0);
 }
 
-/* One of how many parts of an object of more than 256 bytes may be unused. */
+/* An object of more than 256 bytes leaves at most one such part unused. */
 static size_t parts_unused_one(size_t size)
 {
 	if (size <= 1024)

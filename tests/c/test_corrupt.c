@@ -1,10 +1,10 @@
 /*
  * Heaps in which a program has done wrong: it freed an object twice, or wrote to free ones. For every policy, on heaps of one
- * slot and of threads: the policy has noticed, or the check tells, and the check, a walk and a count come to their end, whatever the
- * words say that were links.
+ * slot and of threads: either the policy has noticed or the check reports it; and the check, a walk and a count come to an
+ * end, whatever stands where links were.
  *
- * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved
- * but not made usable, between two objects, or the object itself. The heaps are left as they are.
+ * A link in a free object may then lead anywhere: nowhere, into memory that the heap has reserved but not made usable, between
+ * two objects, or to the object itself. The heaps are left as they are.
  */
 #include "bug_support.h"
 #include "policy_support.h"
@@ -14,7 +14,7 @@
 
 #define OBJECTS 300u
 #define SIZE 64u
-#define RESERVE ((size_t)16 << 20) /* of a heap, as there are many */
+#define RESERVE ((size_t)16 << 20) /* of a heap; small, as there are many heaps */
 
 struct damaged {
 	struct sy_heap *heap;
@@ -79,12 +79,12 @@ static struct told look(const struct damaged *damaged, bool shows)
 	CHECK(!shows || sy_heap_check(damaged->heap));
 	CHECK(sy_heap_walk(damaged->heap, &visitor));
 	CHECK_EQUAL(told.parts, told.slabs);
-	sy_cache_count(damaged->cache, &counts); /* what it says then is anything, but it ends */
+	sy_cache_count(damaged->cache, &counts); /* the count may be anything, but it ends */
 	CHECK(!sy_cache_destroy(damaged->cache, NULL));
 	return told;
 }
 
-/* Policies that keep blocks of any size have each on one list, or none, whatever was done. */
+/* Policies that keep blocks of any size have each block on one list or on none, whatever was done. */
 static bool keeps_lists(const char *policy)
 {
 	return strcmp(policy, "slob") != 0 && strcmp(policy, "svr4") != 0 && strcmp(policy, "sunos4") != 0;
@@ -101,13 +101,13 @@ static void test_freed_twice(const char *policy, struct sy_heap *heap, unsigned 
 	for (unsigned i = 1; i <= between; i++)
 		sy_free(damaged.cache, damaged.objects[151 - 2 * i]);
 	sy_free(damaged.cache, damaged.objects[151]);
-	CHECK(between || double_frees); /* what was freed last is always noticed */
+	CHECK(between || double_frees); /* a second free of the object freed last is always noticed */
 	told = look(&damaged, !double_frees);
-	CHECK_EQUAL(told.twice > 0, keeps_lists(policy) && !double_frees); /* a list that runs in a circle has several twice */
+	CHECK_EQUAL(told.twice > 0, keeps_lists(policy) && !double_frees); /* a list that runs in a circle holds several objects twice */
 	CHECK(!double_frees || !sy_heap_check(heap));
 }
 
-/* slab has the numbers of free objects elsewhere. */
+/* slab keeps the numbers of free objects outside of them. */
 static void test_written_to(const char *policy, struct sy_heap *heap, uintptr_t word)
 {
 	struct damaged damaged = make(heap);
@@ -131,7 +131,7 @@ static void test_written_to_itself(const char *policy, struct sy_heap *heap, siz
 	look(&damaged, strcmp(policy, "slab") != 0);
 }
 
-/* An address that the heap has reserved, and nothing is behind it. */
+/* An address that the heap has reserved, with no memory behind it. */
 static uintptr_t reserved(const struct sy_heap *heap)
 {
 	return (uintptr_t)sy__page_address(heap, sy__pages_base(heap)->table + sy__pages_base(heap)->page_count - 8);

@@ -1,8 +1,8 @@
 /*
  * Debugging: what each check finds in a heap of caches, under every policy, and that a heap whose program is right stays silent.
  *
- * Reports are taken by a hook that returns, as a kernel's would. So one program can look at many bugs, and at what the layer does
- * behind each: an object that is freed wrongly stays what it was.
+ * The hook that takes reports returns, as a kernel's would. So one program can look at many bugs, and at what the layer does
+ * after each: an object that is freed wrongly stays as it was.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "check.h"
@@ -167,6 +167,22 @@ static void writes(const struct sy_policy *policy)
 	sy_pages_destroy(pages);
 }
 
+/* What was written without a later call is found when the heap ends. */
+static void writes_before_the_end(const struct sy_policy *policy)
+{
+	for (unsigned freed = 0; freed < 2; freed++) {
+		struct sy_heap *heap = open_heap(policy, SY_DEBUG_ALL);
+		char *object = sy_kmalloc(heap, 0, 40, 0, SY_ANY_NODE);
+
+		if (freed)
+			sy_kfree(heap, 0, object);
+		object[freed ? 8 : 40] = 1;
+		CHECK(sy_heap_destroy(heap));
+		expect(freed ? SY_BUG_WRITE_AFTER_FREE : SY_BUG_WRITE_PAST_THE_END, object + (freed ? 8 : 40));
+		sy_pages_destroy(pages);
+	}
+}
+
 /* ---- Constructed state -------------------------------------------------------------------------------------------- */
 
 static void states(const struct sy_policy *policy)
@@ -252,7 +268,7 @@ static void one_cache(const struct sy_policy *policy)
 	expect(SY_BUG_WRITE_PAST_THE_END, object + 50);
 	CHECK(!heap->debug->ring);
 	CHECK(sy_cache_create(heap, &(struct sy_cache_config){ .name = "audited", .size = 50, .debug = SY_DEBUG_AUDIT }));
-	CHECK(heap->debug->ring); /* which the first cache did not want */
+	CHECK(heap->debug->ring); /* a page that the first cache did not want */
 	CHECK(!sy_cache_destroy(checked, &alive));
 	CHECK_EQUAL(alive, 1);
 	CHECK(sy_cache_destroy(plain, NULL));
@@ -260,7 +276,7 @@ static void one_cache(const struct sy_policy *policy)
 	sy_pages_destroy(pages);
 }
 
-/* The addresses of a guarded object are somebody else's once it has left the quarantine, also when the heap ends. */
+/* Once a guarded object has left the quarantine its addresses serve others, also when the heap ends. */
 static void guarded(const struct sy_policy *policy)
 {
 	struct sy_heap *heap = open_heap(policy, SY_DEBUG_FREES | SY_DEBUG_PAGES);
@@ -283,7 +299,8 @@ static void guarded(const struct sy_policy *policy)
 	munmap(others, 4096);
 }
 
-/* Memory of a cache with checks is used again by objects without: what was freed there once says nothing of them. */
+/* The memory of a cache with checks serves objects without checks: that something was freed there before says nothing about
+ * them. */
 static void used_again(const struct sy_policy *policy)
 {
 	struct sy_heap *heap = open_with(policy, SY_DEBUG_FREES, &for_caches);
@@ -311,6 +328,7 @@ int main(void)
 	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
 		frees(*policy);
 		writes(*policy);
+		writes_before_the_end(*policy);
 		states(*policy);
 		right(*policy, SY_DEBUG_ALL);
 		right(*policy, SY_DEBUG_FREES);

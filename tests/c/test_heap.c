@@ -126,7 +126,7 @@ static void test_slots_are_spread_over_nodes(const struct sy_policy *policy)
 	end(pages, heap);
 }
 
-/* Memory falls back to nodes that the heap's creator did not think of: the heap must know them all the same. */
+/* Memory falls back to nodes that the heap's creator did not name: the heap must know them all the same. */
 static void test_a_heap_has_at_least_the_nodes_of_its_pages(const struct sy_policy *policy)
 {
 	struct sy_pages *pages = make_pages(1, 3);
@@ -178,7 +178,7 @@ static void test_destroying_takes_everything_along(const struct sy_policy *polic
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
 
-/* Its slots are others' as far as this platform knows, until it is destroyed. */
+/* As far as this platform knows, another thread has its slots, until it is destroyed. */
 static void test_a_heap_of_slots_apart_ends(const struct sy_policy *policy)
 {
 	struct sy_pages *pages = make_pages(4, 1);
@@ -215,8 +215,8 @@ static void test_impossible_caches_are_refused(const struct sy_policy *policy)
 	end(pages, heap);
 }
 
-/* Half a cache line while two objects fit in it; never less than asked for. A word at least: some policies' blocks are of 8
- * bytes even where words are of 4. */
+/* Half a cache line while two objects fit in it; never less than was asked for. At least a word: some policies' blocks are
+ * of 8 bytes even where words have 4. */
 static void test_alignment(const struct sy_policy *policy)
 {
 	static const unsigned expected[][3] = {
@@ -358,7 +358,7 @@ static void test_metadata_blocks(void)
 
 #define BLOCKS 16384u /* of a sixteenth of a page */
 
-/* Blocks of which one in so many stays. */
+/* Takes all blocks, and gives back all but one in `each`. */
 static void fill_metadata(struct sy_heap *heap, char **blocks, unsigned each)
 {
 	for (unsigned i = 0; i < BLOCKS; i++) {
@@ -380,7 +380,7 @@ static void empty_metadata(struct sy_heap *heap, char **blocks, unsigned each)
 	}
 }
 
-/* What is driven keeps its pages until a trim; pages with a block in use stay. */
+/* A driven heap keeps its pages until a trim; pages with a block in use stay. */
 static void test_metadata_trimmed(void)
 {
 	static char *blocks[BLOCKS];
@@ -404,7 +404,7 @@ static void test_metadata_trimmed(void)
 	end(pages, heap);
 }
 
-/* In a heap of threads idle pages go by themselves, but for few and for half of all. */
+/* In a heap of threads idle pages go by themselves, except a few and half of all. */
 static void test_metadata_of_threads(void)
 {
 	static char *blocks[BLOCKS];
@@ -478,7 +478,7 @@ static void test_deferred_queue(void)
 
 /* ---- Running out of memory ------------------------------------------------------------------------------------ */
 
-/* A little of everything; whatever is refused is left out. */
+/* A little of everything; a refused request is left out. */
 static void use_heap(struct sy_heap *heap)
 {
 	struct sy_cache *cache = make_cache(heap, 500, 0, 0);

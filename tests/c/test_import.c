@@ -84,7 +84,7 @@ static void test_pages(void)
 	} cases[] = {
 		{"[000] 1.0: kmem:mm_page_alloc: page=0x122744 pfn=0x122744 order=2 migratetype=2 gfp_flags=__GFP_RECLAIMABLE\n", 0x122744, 2},
 		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=1189700 order=2 migratetype=1 gfp_flags=GFP_HIGHUSER_MOVABLE\n", 1189700, 1},
-		/* Linux before 4.4: the numbers of the two types are swapped. */
+		/* In Linux before 4.4 the numbers of the two types are swapped. */
 		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=77 order=2 migratetype=1 gfp_flags=GFP_KERNEL|GFP_RECLAIMABLE\n", 77, 2},
 		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=77 order=2 migratetype=2 gfp_flags=GFP_HIGHUSER|GFP_MOVABLE\n", 77, 1},
 	};
@@ -258,7 +258,7 @@ static void test_many_marks(void)
 	scan.fd = fileno(file);
 	scan_input(&scan);
 	CHECK_EQUAL(scan.unparsed, 0);
-	CHECK_EQUAL(scan.spool.records, 1001); /* the first thousand and the one that was asked for, once */
+	CHECK_EQUAL(scan.spool.records, 1001); /* the first thousand names, and once the name that was asked for */
 	CHECK_EQUAL(scan.unknown_counts[0], LINES + 1 - 1001);
 	CHECK_TEXT(scan.unknown.texts[0], "tracing_mark_write");
 	CHECK_TEXT(scan.texts.marks.texts[1000], "step 69000");
@@ -305,7 +305,7 @@ static void test_parts_are_merged_by_time(void)
 
 /* ---- Page sizes ------------------------------------------------------------------------------------------------- */
 
-/* A capture of a kernel with pages of 1 << shift bytes at a base of its own: slabs, each with an object at once. */
+/* A capture of a kernel with pages of 1 << shift bytes and a base of its own: slabs, each with an object at once. */
 static struct capture slabs_of(unsigned shift, uint64_t base)
 {
 	static char text[60000];

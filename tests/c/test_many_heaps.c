@@ -11,7 +11,7 @@
 #define OBJECTS 48u   /* of a heap, at most */
 #define CACHES 3u
 #define SLOTS 4u
-#define CHECKED 16u   /* of so many rounds, one ends with a check of everything that lives */
+#define CHECKED 16u   /* one round in this many ends with a check of everything that lives */
 
 static uint64_t now, random_state = 20240229;
 
@@ -140,7 +140,7 @@ static void live_a_little(struct home *home)
 		sy_heap_shrink(home->heap);
 }
 
-/* Every other heap goes with what lives in it. */
+/* Every other heap is destroyed together with the objects that live in it. */
 static void move_out(struct home *home)
 {
 	for (unsigned i = 0; i < OBJECTS && below(2); i++)
@@ -208,7 +208,7 @@ static void test_on_several_page_allocators(void)
 	run_lives(LIVES / 2, ALLOCATORS);
 }
 
-/* A heap takes the same pages whatever heaps there were before it: nothing of them is left. */
+/* A heap takes the same pages whatever heaps there were before it: they leave nothing behind. */
 static void test_nothing_is_left(void)
 {
 	open_allocators();
@@ -235,8 +235,8 @@ static void test_nothing_is_left(void)
 	close_allocators();
 }
 
-/* With no object alive and every grace period over, a shrink leaves no slab, but to a policy that keeps its own until its
- * heap goes. Slabs may hold freelists of other slabs, so what a first shrink frees, a second gives back. */
+/* With no object alive and every grace period over, a shrink leaves no slab, except under a policy that keeps its slabs
+ * until the heap goes. Slabs may hold freelists of other slabs, so what a first shrink frees lets a second give back more. */
 static void test_shrink_gives_all_back(void)
 {
 	open_allocators();
@@ -268,7 +268,7 @@ static void test_shrink_gives_all_back(void)
 	close_allocators();
 }
 
-/* A cache is not destroyed while objects of it live: how many is told, and nothing happens to them nor to other heaps. */
+/* A cache is not destroyed while objects of it live. It says how many there are; nothing happens to them or to other heaps. */
 static void test_destroy_with_objects_alive(void)
 {
 	struct sy_heap *heaps[16];

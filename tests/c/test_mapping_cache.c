@@ -1,10 +1,10 @@
 /*
- * What malloc looks at of the mappings in its cache (malloc/mapping_cache.c), which of them it takes, and what goes back instead.
+ * How malloc uses its cache of mappings (malloc/mapping_cache.c): what it looks at, which mapping it takes, and what goes back
+ * instead.
  *
- * To ask the system which pages are in memory takes a microsecond a MiB, so it is asked of what may have changed only. The
- * system is played here: it knows which pages of the world are in memory, and counts what it is asked about. It moves as many
- * ranges as it is told to, in words only; what is unmapped is only counted, as no range here is a mapping; the clock shows what
- * the test says.
+ * To ask the system which pages are in memory takes a microsecond for each MiB, so malloc asks only about what may have
+ * changed. The test plays the system: it knows which pages of its world are in memory, and counts what it is asked about.
+ * Moves of ranges and unmapping are only counted, as no range here is a mapping. The clock shows what the test says.
  */
 #define _GNU_SOURCE /* mremap */
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 static char world[WORLD]; /* its addresses are used, and no byte of it */
 static bool resident[WORLD / PAGE];
 static uint64_t shown = 1000000000;
-static unsigned moves; /* that the system still makes; then it refuses */
+static unsigned moves; /* moves that the system still makes; then it refuses */
 static size_t asked, unmapped; /* bytes: what the system was asked about, and what went back */
 
 static bool system_has(const void *p, size_t bytes, size_t least)
@@ -81,7 +81,7 @@ static void touch(size_t from, size_t bytes)
 	memset(resident + from / PAGE, true, bytes / PAGE);
 }
 
-/* As many bytes as are handed out; so many are to be looked at for that. */
+/* Takes `wanted` bytes; the cache is to look at `looks` bytes for that. Returns how many bytes it gave. */
 static size_t take(size_t wanted, size_t looks)
 {
 	struct mapping_parts parts;
@@ -118,7 +118,8 @@ static void sparse_ranges(void)
 	forget();
 }
 
-/* Pages here and there, up to a quarter, are left where they are; but not more behind an object than it is large itself. */
+/* Pages here and there stay where they are, up to a quarter of all; but behind an object never more than the object's own
+ * size. */
 static void half_sparse_ranges(void)
 {
 	for (size_t at = 0; at < 32 * MIB; at += 5 * PAGE)
@@ -134,7 +135,7 @@ static void half_sparse_ranges(void)
 	forget();
 }
 
-/* What was written is seen, and the rest is kept with what is known of it. */
+/* New writes are seen. The rest keeps what is known of it. */
 static void written_ranges(void)
 {
 	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
@@ -143,13 +144,13 @@ static void written_ranges(void)
 	sy__mapping_cache_give(world, 32 * MIB, 20 * MIB, NULL);
 	CHECK_EQUAL(take(12 * MIB, 8 * MIB), 12 * MIB);
 	asked = unmapped = 0;
-	sy__mapping_cache_offset_growth(MIB); /* of 20 MiB 8 are there, all in front */
+	sy__mapping_cache_offset_growth(MIB); /* 8 of 20 MiB are there, all in front */
 	CHECK_EQUAL(asked, 8 * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	forget();
 }
 
-/* A part that is given back takes nothing from what is known of the rest. */
+/* When a part is given back, what is known of the rest stays known. */
 static void parts(void)
 {
 	unmapped = 0;
@@ -161,7 +162,7 @@ static void parts(void)
 	forget();
 }
 
-/* So many ranges of a MiB, with all pages in memory. */
+/* That many ranges of a MiB, with all pages in memory. */
 static void give_written(unsigned count)
 {
 	touch(0, count * MIB);
@@ -170,7 +171,8 @@ static void give_written(unsigned count)
 	unmapped = 0;
 }
 
-/* The smallest that suffices, and what it has too much stays; the largest for what is going to grow. */
+/* A request takes the smallest range that suffices, and what is too much of it stays in the cache. What is going to grow
+ * takes the largest. */
 static void choices(void)
 {
 	struct mapping_parts parts;
@@ -190,7 +192,7 @@ static void choices(void)
 	forget();
 }
 
-/* What grows by fresh pages, alone or joined to as many as it may be: as many others go back. */
+/* What grows by fresh pages, alone or joined to as many as it may be: the same number of other pages goes back. */
 static void fresh_pages(void)
 {
 	struct mapping_parts parts;
@@ -212,7 +214,7 @@ static void fresh_pages(void)
 	forget();
 }
 
-/* All that was to be joined goes back where the system refuses, but for where the first that it did not move was to go. */
+/* If the system refuses to move ranges, all that was to be joined goes back, except the target of the first refused move. */
 static void refusals(void)
 {
 	struct mapping_parts parts;
@@ -225,8 +227,8 @@ static void refusals(void)
 		bytes = 3 * MIB;
 		CHECK(sy__mapping_cache_take(&bytes, &parts) == NULL);
 		CHECK_EQUAL(table_bytes, 0);
-		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not
-		 * moved */
+		/* the one that was to grow and two others; or, when it has grown, what is there of three, and those that
+		 * were not moved */
 		CHECK_EQUAL(unmapped, made == 0 ? 3 * MIB : made == 1 ? 4 * MIB : 3 * MIB);
 		forget();
 		moves = made + 1;
@@ -241,7 +243,7 @@ static void refusals(void)
 	forget();
 }
 
-/* What was joined is there for such a size again, as often as it is wanted, and without a call to the system. */
+/* A joined range serves that size again, as often as it is wanted, without a call to the system. */
 static void joined_ranges(void)
 {
 	const struct mapping_parts parts = { 2, { 2 * MIB, MIB } };
@@ -263,7 +265,7 @@ static void joined_ranges(void)
 	forget();
 }
 
-/* For another size, for what grows, and to join anew it falls into parts, with what is known of the first. */
+/* For another size, for what grows, and to be joined anew, it falls into parts. What is known of the first part stays known. */
 static void joined_ranges_part(void)
 {
 	const struct mapping_parts parts = { 1, { 2 * MIB } };
@@ -299,14 +301,14 @@ static void joined_ranges_part(void)
 	forget();
 }
 
-/* Neither a range that is too large nor more than so many bytes in all. */
+/* No range that is too large, and no more than a limit of bytes in all. */
 static void limits(void)
 {
 	unmapped = 0;
 	sy__mapping_cache_give(world, MAPPING_CACHE_MOST + PAGE, PAGE, NULL);
 	CHECK_EQUAL(unmapped, MAPPING_CACHE_MOST + PAGE);
 	sy__mapping_cache_give(world, MAPPING_CACHE_MOST, PAGE, NULL);
-	sy__mapping_cache_give(world, MAPPING_CACHE_MOST, PAGE, NULL); /* as if it were another */
+	sy__mapping_cache_give(world, MAPPING_CACHE_MOST, PAGE, NULL); /* as if it were another range */
 	unmapped = 0;
 	sy__mapping_cache_give(world, PAGE, PAGE, NULL);
 	CHECK_EQUAL(unmapped, PAGE);
@@ -314,7 +316,7 @@ static void limits(void)
 	forget();
 }
 
-/* What is not used goes back after a while, when somebody looks, or gives. */
+/* A range that is not used goes back after a while, when somebody looks, or gives. */
 static void time_passes(void)
 {
 	unmapped = 0;

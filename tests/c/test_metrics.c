@@ -1,6 +1,7 @@
 /*
- * Figures of heaps as Prometheus's text: each line is one that its format has, metrics stand together and come once, values are
- * those of the heap's own counters, and a text without enough room is the beginning of the whole.
+ * A heap's figures in Prometheus's text format: each line has a form that the format allows, the lines of a metric stand
+ * together and come once, values are those of the heap's own counters, and where there is too little room the text is the
+ * beginning of the whole.
  */
 #include "threads_support.h"
 
@@ -16,7 +17,7 @@ static bool is_name(char byte)
 	return (byte >= 'a' && byte <= 'z') || byte == '_';
 }
 
-/* Behind {name="value",...}; NULL: it is none. */
+/* The text behind {name="value",...}; NULL: these are no labels. */
 static const char *behind_labels(const char *at)
 {
 	do {

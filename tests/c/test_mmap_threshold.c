@@ -1,6 +1,6 @@
 /*
- * Which mappings that are hardly in memory are kept by their size (malloc/mapping_cache.c), whom they serve, and when
- * a heap's large objects become such (malloc/mmap_threshold.c).
+ * Mappings that have hardly any memory: which of them the cache keeps by size and what they serve (malloc/mapping_cache.c),
+ * and when large objects of a heap become mappings (malloc/mmap_threshold.c).
  *
  * The system is played here: it knows which pages of the world are in memory, and counts what it is asked about, and what
  * goes back. The clock shows what the test says.
@@ -90,7 +90,7 @@ static void keep_range(size_t from, size_t pages)
 	CHECK(sy__mapping_cache_give_bin(at(from), pages * PAGE));
 }
 
-/* Page that a range begins at which serves so many; WORLD: none. */
+/* The first page of the range that serves a request of `pages`; the range is to have `has` pages. WORLD: none serves. */
 static size_t take_range(size_t pages, size_t has)
 {
 	struct mapping_parts parts;
@@ -103,10 +103,11 @@ static size_t take_range(size_t pages, size_t has)
 	return page_at(start);
 }
 
-/* The nearest size serves, up to an eighth larger, and nothing else. */
+/* The nearest size serves, up to an eighth larger, and no other. */
 static void sizes(void)
 {
-	CHECK(!sy__mapping_cache_has_bin(63 * PAGE) && sy__mapping_cache_has_bin(64 * PAGE) && sy__mapping_cache_has_bin(1040 * PAGE) && !sy__mapping_cache_has_bin(1041 * PAGE));
+	CHECK(!sy__mapping_cache_has_bin(63 * PAGE) && sy__mapping_cache_has_bin(64 * PAGE));
+	CHECK(sy__mapping_cache_has_bin(1040 * PAGE) && !sy__mapping_cache_has_bin(1041 * PAGE));
 	keep_range(0, 100);
 	keep_range(200, 108);
 	keep_range(400, 100);
@@ -119,7 +120,8 @@ static void sizes(void)
 	CHECK_EQUAL(take_range(100, 0), WORLD);
 }
 
-/* More of one size than a bin has words go to those below, with their size, up to a sixteenth. */
+/* If there are more of one size than a bin has words, the others go to the bins below, with their size, down to a sixteenth
+ * less. */
 static void full_bins(void)
 {
 	unsigned kept = 0, taken = 0;
@@ -154,7 +156,7 @@ static void full(void)
 	CHECK_EQUAL(bins_bytes, 0);
 }
 
-/* What is not used goes back after a while, and all of it when that is asked for. */
+/* A range that is not used goes back after a while; all go back when that is asked for. */
 static void time_passes(void)
 {
 	unmapped = 0;
@@ -166,7 +168,7 @@ static void time_passes(void)
 	shown += 110000000;
 	sy__mapping_cache_age();
 	CHECK_EQUAL(unmapped, 100);
-	CHECK_EQUAL(bins_aged, shown / 1000000); /* when all were looked at */
+	CHECK_EQUAL(bins_aged, shown / 1000000); /* when all have been looked at */
 	CHECK_EQUAL(take_range(70, 70), 200);
 	keep_range(200, 70);
 	CHECK_EQUAL(sy__mapping_cache_end(), 70 * PAGE);
@@ -179,7 +181,7 @@ static void time_passes(void)
 	CHECK_EQUAL(bins_bytes, 0);
 }
 
-/* So many of the heap's objects that are looked at. */
+/* Goes on until the heap has looked at that many objects. */
 static void learn_from(struct sy_heap *heap, unsigned objects)
 {
 	for (unsigned i = 0; i < objects; i++) {
@@ -198,7 +200,7 @@ static void watch_some(struct sy_heap *heap, unsigned objects)
 	}
 }
 
-/* Pages that a program leaves here and there go, now and then. */
+/* Pages that a program leaves here and there are given back now and then. */
 static void leftovers(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };
@@ -213,8 +215,8 @@ static void leftovers(void)
 	CHECK_EQUAL(emptied, 4);
 }
 
-/* Large objects go elsewhere once hardly a page of them is touched, many times in a row; until they are touched. Then it takes
- * twice as many. */
+/* Large objects become mappings once hardly a page of them is touched, many times in a row. When objects are touched they
+ * are the heap's again, and the next change takes twice as many. */
 static void elsewhere(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };
@@ -243,7 +245,7 @@ static void elsewhere(void)
 	CHECK(sy__mmap_threshold_was_mistaken(&heap));
 	CHECK(!sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 	touch(0, 512, 512);
-	learn_from(&heap, 2 * LEAST_KNOWN + 1); /* and for the two last, which were touched */
+	learn_from(&heap, 2 * LEAST_KNOWN + 1); /* and for the last two, which were touched */
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
@@ -256,7 +258,7 @@ static void elsewhere(void)
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 }
 
-/* However often it was wrong, it may begin anew. */
+/* However often the change was wrong, it may happen again. */
 static void mistaken(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };
@@ -270,7 +272,7 @@ static void mistaken(void)
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 }
 
-/* What a program takes and does not touch, though it has taken many others since, counts by its pages. */
+/* An object that stays untouched while many others are taken counts by its pages. */
 static void alive(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };
@@ -282,7 +284,7 @@ static void alive(void)
 	touch(0, 512, 1);
 	for (unsigned i = 0; i < LATER; i++)
 		sy__mmap_threshold_watch(&heap, world, 512 * PAGE);
-	CHECK_EQUAL(asked, 0); /* it may yet be touched */
+	CHECK_EQUAL(asked, 0); /* it may be touched later */
 	touch(0, 512, 512);
 	watch_some(&heap, enough - 1);
 	touch(0, 512, 1);
@@ -299,7 +301,7 @@ static void alive(void)
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 }
 
-/* Objects that are touched are seldom looked at, and no more of them than shows it. */
+/* Where objects are touched the heap seldom looks at them, and at no more of them than it takes to see that. */
 static void looks(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };
@@ -312,7 +314,7 @@ static void looks(void)
 	CHECK_EQUAL(asked, 10);
 }
 
-/* Pages in one place are found in a look at all; few of them are few. */
+/* Touched pages that lie together are found, wherever they are. A few of them still count as untouched. */
 static void clusters(void)
 {
 	struct sy_heap heap = { .mmap_threshold = 0 };

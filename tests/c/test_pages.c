@@ -160,7 +160,7 @@ static void test_nodes(void)
 	sy_pages_destroy(pages);
 }
 
-/* DMA and DMA32 are kept for those who need them, and serve others when Normal has run out. */
+/* DMA and DMA32 are kept for requests that need them. They serve other requests when Normal has run out. */
 static void test_zones(void)
 {
 	struct sy_pages_config config;

@@ -88,14 +88,15 @@ static void test_large_blocks(void)
 	CHECK_EQUAL(take(pages, 10, SY_MOVABLE), 3072);
 	CHECK_EQUAL(log.count, 2);
 
-	/* Both others have a block of order 9; reclaimable is asked first. */
+	/* Both other types have a block of order 9; reclaimable is asked first. */
 	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 1536);
 	expect(&log, 3, 1536, 9, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, true);
 	CHECK_EQUAL(take(pages, 9, SY_MOVABLE), 512);
 	expect(&log, 4, 512, 9, SY_MOVABLE_TYPE, SY_UNMOVABLE, true);
 	expect_pageblocks(pages, 1, 6, 1, 0);
 
-	/* Its own order 8 first; then a pageblock that is nearly all free changes owner, pages in use and all. */
+	/* Its own block of order 8 comes first. Then a pageblock that is nearly all free changes owner, with its pages in
+	 * use. */
 	CHECK_EQUAL(take(pages, 8, SY_MOVABLE), 1536 + 256);
 	CHECK_EQUAL(log.count, 4);
 	CHECK_EQUAL(take(pages, 8, SY_MOVABLE), 1024 + 256);
@@ -104,7 +105,7 @@ static void test_large_blocks(void)
 	sy_pages_destroy(pages);
 }
 
-/* A movable request takes the smallest block when there is none of half a pageblock's order; others take the largest. */
+/* A movable request takes the smallest block when no block has half a pageblock's order. Others take the largest. */
 static void test_small_blocks(void)
 {
 	struct log log;
@@ -307,7 +308,7 @@ static void test_reserve(void)
 	while (sy_pages_alloc(pages, 0, 0, 0, SY_ANY_NODE))
 		;
 	CHECK_TEXT(sy_pages_check(pages), NULL);
-	/* Two reserved pageblocks are wholly in use; as in Linux 6.1 they are kept from others all the same. */
+	/* Two reserved pageblocks are wholly in use. As in Linux 6.1, they are kept from other types all the same. */
 	expect_pageblocks(pages, 124, 2, 0, 2); /* the last two were never grown */
 	CHECK_EQUAL(pages->zones[0].free_pages, 1000 + 1024);
 	for (i = 0; sy_pages_alloc(pages, 0, 0, SY_HIGHATOMIC, SY_ANY_NODE); i++)

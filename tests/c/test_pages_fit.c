@@ -1,7 +1,7 @@
 /*
- * Large runs of heaps of threads (core/backend/best_fit.c): where they are placed, and that the page allocator stays sound whatever
- * comes and goes. Holes are made of neighbours that no block could join, so that a run in one can only have been found as an
- * extent.
+ * Large runs of heaps of threads (core/backend/best_fit.c): where they are placed, and that the page allocator stays sound
+ * whatever comes and goes. The neighbours that leave a hole never join to a block, so a run in a hole can only have been found
+ * as an extent.
  */
 #include "runs_support.h"
 
@@ -76,8 +76,8 @@ static void smallest_is_best(void)
 	sy_heap_close(heap);
 }
 
-/* But what was freed last is taken, if all of its memory is there and it is not much too large. The slot keeps nothing whole
- * meanwhile. */
+/* The run that was freed last is taken instead, if all of its memory is there and it is not much too large. Each shrink
+ * empties the slot's cache of runs. */
 static void freed_last_is_better(void)
 {
 	struct sy_heap *heap = open_exact(0);
@@ -98,7 +98,7 @@ static void freed_last_is_better(void)
 	sy_heap_close(heap);
 }
 
-/* The smallest hole that suffices is found among 200 of 40 to 119 pages, 80 MiB of them, wherever it is. */
+/* The smallest hole that suffices is found among 200 of 40 to 119 pages, 80 MiB in all, wherever it is. */
 static void best_of_many(void)
 {
 	enum { HOLES = 200 };
@@ -114,7 +114,7 @@ static void best_of_many(void)
 	for (unsigned i = 0; i < HOLES; i++)
 		sy_mfree(heap, holes[i]);
 	sy_heap_shrink(heap);
-	sy_mfree(heap, walls[0]); /* what was freed last is too large to be taken for that */
+	sy_mfree(heap, walls[0]); /* freed last, but too large to be taken first */
 	sy_heap_shrink(heap);
 	for (unsigned pages = 41; pages < 60; pages += 6) {
 		char *run = sy_malloc(heap, pages * PAGE, 0);
@@ -128,7 +128,7 @@ static void best_of_many(void)
 	sy_heap_close(heap);
 }
 
-/* A hole whose memory is there comes before a smaller one from which it has gone. */
+/* A hole whose memory is there comes before a smaller one whose memory has gone. */
 static void memory_comes_first(void)
 {
 	struct sy_heap *heap = open_exact(0);
@@ -146,7 +146,7 @@ static void memory_comes_first(void)
 	sy_heap_close(heap);
 }
 
-/* The rest of a hole serves that begins with pages of another kind. */
+/* A hole that begins with pages of another kind serves with its rest. */
 static void another_kind_is_passed_over(void)
 {
 	struct sy_heap *heap = open_exact(0);
@@ -165,7 +165,7 @@ static void another_kind_is_passed_over(void)
 	sy_heap_close(heap);
 }
 
-/* What was freed last may lie where the heap has not grown any more. */
+/* The run that was freed last may lie in memory that the heap has since given up. */
 static void the_end_comes_nearer(void)
 {
 	struct sy_heap *heap = open_exact(0);

@@ -1,6 +1,6 @@
 /*
- * The map of free pages (core/backend/free_page_map.c): it finds the extents that a look at each page finds, from wherever it begins; it
- * follows whatever a heap does; and the check of the page allocator notices where it does not.
+ * The map of free pages (core/backend/free_page_map.c). A search from any start finds the same extents as a look at each page.
+ * The map follows whatever a heap does. The check of the page allocator notices where it does not.
  */
 #include "runs_support.h"
 
@@ -21,7 +21,7 @@ static bool is_free(const struct sy__zone *zone, uint64_t number)
 	return zone->pages->page_bits[number / 64] >> number % 64 & 1;
 }
 
-/* Pages from there on that are free, one by one. */
+/* The free pages from there on, counted one by one. */
 static uint64_t run_at(const struct sy__zone *zone, uint64_t number, uint64_t to)
 {
 	uint64_t count = 0;
@@ -31,7 +31,7 @@ static uint64_t run_at(const struct sy__zone *zone, uint64_t number, uint64_t to
 	return count;
 }
 
-/* Each that is found is an extent as it is, and no long one is left out. */
+/* Each extent that is found is one, and no long one is left out. */
 static void finds_all_extents(const struct sy__zone *zone, uint64_t from, uint64_t to)
 {
 	uint64_t start = 0, pages, found, expected = 0;
@@ -49,7 +49,7 @@ static void finds_all_extents(const struct sy__zone *zone, uint64_t from, uint64
 	CHECK(expected == 0);
 }
 
-/* Objects of a page and less, and runs of up to 3 MiB, of which each round replaces some. */
+/* Objects of up to a page, and runs of up to 3 MiB; each round replaces some of them. */
 static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
 {
 	struct sy_heap *heap = open_exact(limit);
@@ -83,7 +83,7 @@ static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
 	sy_heap_close(heap);
 }
 
-/* A large heap has one before it is searched, as it would take long to begin then. */
+/* A large heap has its map before the first search, as making it then would take long. */
 static void begins_before_a_heap_is_large(void)
 {
 	enum { COUNT = 10000 };

@@ -85,10 +85,12 @@ static void trimmed(void)
 	sy_heap_close(heap);
 }
 
-/* By itself, after a while, but for the block that the program goes on with; taking it again so soon is what decay.c counts as refaults. */
+/* Memory goes back by itself after a while, except the block that the program goes on with. Taking it again so soon counts
+ * as refaults (core/backend/decay.c). */
 static void decayed(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
+	const struct sy__decay *decay = &sy__backend_of(heap->pages)->decay;
 	unsigned char *objects[COUNT];
 	size_t refaulted;
 
@@ -102,15 +104,15 @@ static void decayed(void)
 	}
 	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
 	CHECK_FINE(sy_heap_check(heap));
-	refaulted = sy__backend_of(heap->pages)->decay.refaulted;
+	refaulted = decay->refaulted;
 	objects[0] = sy_malloc(heap, SIZE, 0);
 	objects[1] = sy_malloc(heap, SIZE, 0);
-	CHECK(sy__backend_of(heap->pages)->decay.refaulted - refaulted >= SIZE / SY_PAGE_SIZE || sy__backend_of(heap->pages)->decay.doublings); /* a step may have ended */
+	CHECK(decay->refaulted - refaulted >= SIZE / SY_PAGE_SIZE || decay->doublings); /* a step may have ended */
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }
 
-/* Memory that is locked does not go; nobody must see what was in it. */
+/* Locked memory does not go; nobody may see what was in it. */
 static void locked(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .reserve = 4 * SIZE, .keep = true }, NULL);
@@ -171,9 +173,9 @@ static size_t resident_memory(void *start, size_t bytes)
 	return sum;
 }
 
-/* A heap that has much grows by large pages, of which nothing stays, the pages included that no object was ever in. What gave
- * something back is not asked large pages for again, until all of it is gone and it is as new. (The last object is in a block
- * that is looked at before the heap goes on with large ones.) */
+/* A heap that has much memory grows by huge pages. A trim leaves nothing of them, not even of pages that never held an
+ * object. A block that gave something back gets no huge pages again until all of it has gone and it is as new. (The last
+ * object is in a block that the heap looks at before it goes on with huge pages.) */
 static void large_pages(void)
 {
 	const struct sy_heap_options options = { .keep = true, .sizing = { .exact_runs = true } };
@@ -200,7 +202,7 @@ static void large_pages(void)
 	sy_heap_close(heap);
 }
 
-/* A program that takes much and writes little of it: large pages would be nearly all unused. */
+/* A program that takes much and writes little: huge pages would be nearly all unused. */
 static void sparse(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .keep = true }, NULL);
@@ -229,7 +231,7 @@ static void sparse(void)
 	sy_heap_close(heap);
 }
 
-/* Who asked for them himself has them everywhere and for good. */
+/* A program that asks for huge pages has them everywhere and for good. */
 static void asked_for(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .keep = true, .huge_pages = true }, NULL);

@@ -103,7 +103,8 @@ static void test_descriptors(void)
 	sy_pages_destroy(pages);
 }
 
-/* The inner pages of a block tell its node too: a free may ask the page that its object is in. They may have been anything before. */
+/* The inner pages of a block tell its node too, as a free may ask the page that its object is in. They may have been
+ * anything before. */
 static void test_nodes(void)
 {
 	static const unsigned orders[] = { 3, 5, 0, 4 };
@@ -177,7 +178,7 @@ static uint64_t reclaim_urgently(struct sy_heap *heap, bool urgent)
 
 static const struct sy__heap_hooks patient = { .reclaim = reclaim_urgently };
 
-/* A policy that keeps its memory while there is some gives it up for a request that would fail. */
+/* A policy that keeps free memory gives it up for a request that would fail. */
 static void test_rescue(void)
 {
 	struct keeper keeper;
@@ -328,7 +329,7 @@ struct worker {
 	struct sy_page **shared; /* 64 places, where threads leave blocks for each other */
 };
 
-/* Puts what it takes into a shared place and frees what it finds there, which another thread may have taken. */
+/* Puts the blocks it takes into shared places, and frees the blocks it finds there; another thread may have taken them. */
 static void *work(void *argument)
 {
 	struct worker *worker = argument;

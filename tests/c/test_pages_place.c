@@ -1,6 +1,6 @@
 /*
- * Blocks at chosen places (core/backend/place.c): each is where it was asked for, or refused for a reason; the page allocator
- * stays sound whatever comes and goes; and a heap whose requests have their places chosen gets just those.
+ * Blocks at chosen places (core/backend/place.c). Each lies where it was asked for, or is refused for a reason. The page
+ * allocator stays sound whatever comes and goes. A heap whose requests have chosen places gets just those.
  */
 #include "core/types.h"
 
@@ -19,7 +19,7 @@ static struct sy_pages *open_pages(uint64_t count)
 	return sy_pages_create(&config);
 }
 
-/* Frames are taken and given back at random, beside blocks that have no place; a map knows which are in use. */
+/* Frames are taken and given back at random, beside blocks without a chosen place. A map knows which are in use. */
 static void places_are_what_was_asked_for(void)
 {
 	static struct sy_page *held[PAGES];

@@ -72,7 +72,7 @@ static void test_machine_is_too_large(void)
 	CHECK(sy_pages_create(&config) == NULL);
 }
 
-/* The recorded state is met to the block; nothing can join; the pageblocks of each list are of its type. */
+/* The free lists have exactly the recorded blocks; nothing can join; the pageblocks of each list are of its type. */
 static void test_machine(void)
 {
 	struct sy_pages *pages = populated(machine, 3, true);
@@ -141,7 +141,8 @@ static uint64_t nearest_run(struct sy_pages *pages, unsigned order, uint64_t nea
 	return best;
 }
 
-/* A small zone, freed to the last older page: each time the nearest run goes, or, where none is left, its like in halves. */
+/* A small zone, freed to the last older page. Each time the nearest run goes; where none is left, two halves go in its
+ * place, each the nearest. */
 static void test_older(void)
 {
 	static const struct recorded small = { "Normal", 0, 8192,
@@ -288,7 +289,7 @@ static void test_fits(void)
 	expect_fit(1024, nothing, nothing[0], false);
 }
 
-/* Whatever state the allocator gets into by itself, another one can be started in. */
+/* An allocator can start in any state that another one gets into by itself. */
 static void test_reached_states(void)
 {
 	static struct sy_page *held[3000];

@@ -1,11 +1,11 @@
 /*
- * Quick calls (struct sy_quick), for every policy that has them: done first, and the hot function only where they do nothing,
- * they do what the hot function alone does.
+ * Quick calls (struct sy_quick), for every policy that has them. A program makes the quick call first, and calls the hot
+ * function where that did nothing. Both together must do what the hot function alone does.
  *
- * Two worlds get the same random work: one by hot functions, one by quick calls where those serve. After each step both must have
- * the same object, on the same page at the same place; and what a quick call did not do, it must not have begun, or the hot
- * function behind it would end elsewhere. That most calls are quick ones is checked too: else nothing would be. A heap whose CPUs
- * have two slots each is laid out as one with one slot each.
+ * Two worlds get the same random work: one by hot functions, one by quick calls where they serve. After each step both must
+ * have the same object, on the same page at the same place. A quick call that does nothing must not have begun either, or the
+ * hot function after it would end elsewhere. The test also checks that most calls are quick ones, as it would prove nothing
+ * else. A heap whose CPUs have two slots each is laid out as one with one slot each.
  */
 #include "policy_support.h"
 
@@ -150,7 +150,7 @@ static void test_quick_is_hot(const struct sy_policy *policy, unsigned nodes)
 	end(&work.worlds[1]);
 }
 
-/* On slots that never were used. */
+/* On slots that were never used. */
 static void test_nothing_at_hand(const struct sy_policy *policy)
 {
 	struct world world = make_tuned(policy->name, 2, 1, NULL, 0);
@@ -171,7 +171,7 @@ static void test_nothing_at_hand(const struct sy_policy *policy)
 	end(&world);
 }
 
-/* What depends on the number of CPUs does not on that of slots. */
+/* Figures that depend on the number of CPUs do not depend on the number of slots. */
 static void test_two_slots_of_a_cpu(const struct sy_policy *policy)
 {
 	static const uint8_t nodes[] = { 0, 1, 0, 1 };

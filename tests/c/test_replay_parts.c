@@ -111,7 +111,7 @@ static void test_full_disk(void)
 
 /* ---- Specs ---------------------------------------------------------------------------------------------------- */
 
-/* What the spec is refused with; NULL: accepted. */
+/* The message that refuses the spec; NULL: accepted. */
 static const char *verdict(const char *spec)
 {
 	static struct fault fault;
@@ -139,7 +139,7 @@ static void test_specs(void)
 	CHECK_TEXT(spec.library, "/usr/lib/x.so");
 }
 
-/* Whether a text begins so, goes on with every policy, and ends with the ways to name a malloc. */
+/* Whether a text begins like that, goes on with every policy, and ends with the ways to name a malloc. */
 static bool names_all(const char *refusal, const char *begin)
 {
 	static const char end[] = ", malloc:system and malloc:/path/lib.so";

@@ -1,5 +1,5 @@
 /*
- * The scratch file: what is accepted, what is refused and with which words, and that no damage crashes the program.
+ * The scratch file: what is accepted, what is refused with which message, and that no damage crashes the program.
  *
  * The fuzz test damages a good file in memory: bytes, whole fields, and its length, with a fixed seed and budget. A
  * damaged file is refused, or it still is a trace; then it is replayed under every policy, and the heap's and page
@@ -20,7 +20,7 @@ const char *__asan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-/* What parsing says; NULL: accepted. */
+/* The message of the parser; NULL: accepted. */
 static const char *verdict(const void *bytes, size_t size)
 {
 	static struct fault fault;
@@ -128,7 +128,7 @@ static void test_refusals(void)
 	REFUSED(image.events[0].kind = EVENT_CACHE_ALLOC; image.events[0].cache = IMAGE_CACHES, "cache that does not exist");
 }
 
-/* Every length but the whole is refused, and read no further than it reaches. */
+/* Every shorter length is refused, and nothing is read beyond it. */
 static void test_truncation(void)
 {
 	static struct image image;
@@ -193,7 +193,7 @@ static void damage(struct image *image, const struct image *good, uint64_t *rand
 	}
 }
 
-/* Of a simulated machine that an emulator can't hold. */
+/* Damage may ask for a simulated machine that an emulator can't hold. */
 static bool is_huge(const struct scratch *scratch)
 {
 	uint64_t end = 0;
@@ -203,7 +203,7 @@ static bool is_huge(const struct scratch *scratch)
 	return end > (uint64_t)1 << 22;
 }
 
-/* Replays what was accepted; true: to its end. */
+/* Replays what was accepted; true: it came to its end. */
 static bool replay(const struct scratch *scratch, const char *allocator)
 {
 	struct pass_options options = { .points = POINTS, .allow_failures = true };

@@ -1,7 +1,7 @@
 /*
- * What sy_sizing asks of general allocation, under every policy: that each object is aligned to sizing.align at least, to 8
- * bytes and to its own size if that is a power of two; that it may be used whole; and that it is found again when it is freed;
- * and that sizing.most is the largest request that is served, whatever serves it.
+ * What sy_sizing asks of general allocation, under every policy. Each object is aligned to sizing.align at least, to 8 bytes,
+ * and to its own size if that is a power of two. All of it may be used, and a free finds it again. sizing.most is the largest
+ * request that is served, whatever serves it.
  *
  * Sizes are tried one by one as far as size classes lie close together, and then in growing steps. Three objects of each are
  * held at once, so that not only the first of a slab or page is looked at.
@@ -40,7 +40,7 @@ static size_t should_be_aligned_to(size_t size, struct sy_sizing sizing)
 	return own > least ? own : least;
 }
 
-/* How many objects of those that were allocated are not aligned as they should be, or too small. */
+/* How many of the objects are not aligned as they should be, or too small. */
 static unsigned fill(struct sy_heap *heap, struct sy_sizing sizing, void **objects, unsigned *count)
 {
 	unsigned wrong = 0;

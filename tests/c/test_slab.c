@@ -94,8 +94,7 @@ static void test_zeroed_when_asked(void)
 	end(&world);
 }
 
-/* The first batch of an array is 16, as nobody has used it; the next is batchcount. Objects of 64 bytes: 64 to a
- * slab. */
+/* The first batch of an array is 16, as nobody has used it yet; the next is batchcount. 64 objects of 64 bytes make a slab. */
 static void test_an_unused_array_gets_a_small_batch(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -352,7 +351,7 @@ static void test_cpus_pass_objects_by_the_shared_array(void)
 	CHECK_EQUAL(node_of(cache, 0)->shared->avail, 27);
 	CHECK_EQUAL(node_of(cache, 0)->shared->limit, 216);
 	CHECK_EQUAL(counts_of(cache).empty_slabs, 0);
-	/* Slot 1 never had anything: 16, those that came last. */
+	/* Slot 1 never had anything: it gets 16, those that came last. */
 	CHECK(take(cache, 1) == objects[26]);
 	CHECK_EQUAL(array_of(cache, 1)->avail, 15);
 	CHECK_EQUAL(node_of(cache, 0)->shared->avail, 11);
@@ -526,8 +525,8 @@ static void test_visits_are_not_lost_when_ticks_come_late(void)
 	end(&world);
 }
 
-/* Seven slabs are free, 56 objects. A visit to the node ends (62 + 39) / 40 = 2 of them, unless somebody has looked
- * for free slabs since the last. */
+/* Seven slabs are free, 56 objects. A visit to the node ends (62 + 39) / 40 = 2 of them, unless somebody has looked for free
+ * slabs since the visit before. */
 static void test_the_reaper_ends_free_slabs(void)
 {
 	struct world world = make(1, 1, NULL, 0);

@@ -15,7 +15,7 @@
 
 enum { NEXT, FIRST, BEST };
 
-/* A heap on so many nodes of 1024 pages each. */
+/* A heap on that many nodes of 1024 pages each. */
 static struct world make_world(int64_t fit, int64_t log_every, unsigned nodes)
 {
 	struct sy_pages_config machine = machine_of(1, nodes, 1024);
@@ -77,8 +77,8 @@ static void test_every_power_of_two_is_aligned(void)
 	end(&world);
 }
 
-/* A heap may want more alignment than sizes have. What pages note of requests that they refused is then of other requests too:
- * sizes are random, and every page is looked through. */
+/* A heap may want more alignment than its sizes have. A page's note of a request that it refused then also holds for other
+ * requests. Sizes are random, and every page is looked through. */
 static void test_a_heap_that_is_aligned_more(int64_t fit, uint32_t align)
 {
 	struct sy_pages_config machine = machine_of(1, 1, 1024);
@@ -269,7 +269,7 @@ static void test_best_fit_honours_alignment(void)
 	for (unsigned i = 0; i < 4; i++) /* at 0, 72, 144, 216 */
 		fillers[i] = get(filler);
 	sy_cache_free(filler, 0, fillers[1]);
-	/* The hole of 72 bytes from 72 has no room for 64 bytes from 128 on; the rest of the page, from 288, has at 320. */
+	/* The hole of 72 bytes at 72 has no room for 64 bytes at 128; the rest of the page, from 288 on, has room at 320. */
 	CHECK_EQUAL(offset(get(aligned)), 320);
 	end(&world);
 }
@@ -385,7 +385,7 @@ static void test_wait_for_the_grace_period(void)
 	CHECK_EQUAL(world.heap->counters.deferred, 0);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 
-	/* A cache that is destroyed frees what waits for it; others go on waiting. */
+	/* A cache that is destroyed frees its own waiting objects; those of other caches go on waiting. */
 	struct sy_cache *other = cache_of(&world, 40, 0, SY_CACHE_TYPESAFE_BY_RCU);
 	sy_cache_free(cache, 0, get(cache));
 	sy_cache_free(other, 0, get(other));
@@ -497,7 +497,8 @@ static void test_nodes(void)
 	end(&world);
 }
 
-/* What a search for one node has not looked at, others find: 16 pages of node 1 are a segment, whose rest suits best. */
+/* A search for one node stops early, and other searches find what it has not looked at: 16 pages of node 1 are a segment,
+ * whose rest suits best. */
 static void test_best_fit_beyond_a_node(void)
 {
 	struct world world = make_world(BEST, 0, 2);

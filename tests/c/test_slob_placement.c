@@ -1,5 +1,5 @@
 /*
- * SLOB against a plain search: where the policy passes pages by what it knows of them, this model looks at every unit.
+ * SLOB against a plain search. The policy skips pages by what it knows of them; this model looks at every unit.
  *
  * The model is the opening comment of slob.c in its simplest form. A page is an array that says which of its units of 2 bytes
  * are in use, a free block is a run of units that are not, and the three lists are arrays of pages in order. For each request
@@ -84,7 +84,7 @@ static void take_off(const struct model_page *page)
 	memmove(&list[index], &list[index + 1], (--lengths[page->list] - index) * sizeof(list[0]));
 }
 
-/* The list begins at this page from now on. */
+/* The list now begins at this page. */
 static void rotate_to(const struct model_page *page)
 {
 	struct model_page *rotated[MAX_PAGES];

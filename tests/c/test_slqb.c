@@ -13,7 +13,7 @@
 
 #define MANY 1024
 
-/* With a high-water mark and batches of so many objects (0: by default), and rlists that are `mixed` (1) or of one owner. */
+/* With a high-water mark and a batch of that many objects (0: the default), and rlists that are `mixed` (1) or of one owner. */
 static struct world make_mixed(unsigned slots, unsigned nodes, int64_t hiwater, int64_t batch, int64_t mixed)
 {
 	struct sy_heap_config config = config_of("slqb", slots, nodes);
@@ -215,9 +215,8 @@ static void test_rcu_typesafe_slabs_wait_for_the_grace_period(void)
 
 /* ---- Several CPUs --------------------------------------------------------------------------------------------- */
 
-/* Objects 0 to 10 are freed by another CPU: into its own freelist. The batch that is flushed is not of its slabs, and
- * four are a full rlist: they are sent, and the owner is told. It takes them over when its freelist is empty, newest
- * first. */
+/* Another CPU frees objects 0 to 10 into its own freelist. The batch that it flushes is not of its own slabs, and four fill
+ * an rlist: they are sent, and the owner is told. The owner takes them over when its freelist is empty, newest first. */
 static void test_objects_freed_elsewhere_come_back_in_batches(void)
 {
 	struct world world = make(2, 1, 10, 4);
@@ -240,7 +239,7 @@ static void test_objects_freed_elsewhere_come_back_in_batches(void)
 		CHECK(take(cache, 0) == objects[i]);
 	CHECK_EQUAL(list_of(cache, 0)->remote_free_check, 0);
 	CHECK_EQUAL(list_of(cache, 0)->count, 0);
-	CHECK(take(cache, 1) == objects[6]); /* others' objects serve as well as one's own */
+	CHECK(take(cache, 1) == objects[6]); /* other slots' objects serve as well as one's own */
 	check(&world);
 	end(&world);
 }
@@ -297,7 +296,7 @@ static void test_an_rlist_is_for_one_owner(void)
 	end(&world);
 }
 
-/* With rlist=mixed it gathers what it sends, whosever it is; then each object goes to its owner. */
+/* With rlist=mixed it gathers all that it sends, whoever owns it; then each object goes to its owner. */
 static void test_a_mixed_rlist_is_for_all_owners(void)
 {
 	struct world world = make_mixed(3, 1, 0, 4, 1);
@@ -452,8 +451,8 @@ static void test_geometry(void)
 	CHECK(!slqb->geometry(config.tunables, 1, 0, &is));
 }
 
-/* Visits are due after 1 second, and every 3 from then on. Each flushes a batch of 4, and brings home what others
- * sent. */
+/* Visits are due after 1 second, and every 3 seconds from then on. Each flushes a batch of 4, and brings home what other
+ * slots sent. */
 static void test_idle_queues_are_trimmed(void)
 {
 	struct world world = make(1, 1, 100, 4);

@@ -55,7 +55,7 @@ static void test_rcu_typesafe_slabs_wait_for_the_grace_period(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 4);
 	CHECK_EQUAL(world.heap->counters.deferred, 1);
 	check(&world);
-	/* Whoever destroys the cache has waited. */
+	/* Whoever destroys the cache has waited for the grace period. */
 	free_all(cache, 0, objects + 16, 8);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(world.heap->counters.deferred, 0);

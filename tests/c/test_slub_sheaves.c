@@ -1,6 +1,7 @@
 /*
- * SLUB's sheaves by worked examples: who has them and how large they are, how they change places with the spare one and the barn's, what
- * goes to slabs, and what memory they take. Every step ends with the checks of the heap and of the page allocator.
+ * SLUB's sheaves by worked examples: who has them and how large they are, how they change places with the spare sheaf and the
+ * barn's sheaves, what goes to slabs, and what memory they take. Every step ends with the checks of the heap and of the page
+ * allocator.
  */
 #include "slub_support.h"
 
@@ -188,7 +189,8 @@ static void test_objects_of_other_nodes_go_to_their_slabs(void)
 	end(&world);
 }
 
-/* Three slabs of four, of each of which objects are free: a sheaf takes four of them, and what is left goes to the tail. */
+/* Each of three slabs of four has free objects. A sheaf takes four of them; a slab with objects left goes to the tail of the
+ * list. */
 static void test_a_sheaf_is_filled_from_the_nodes_list(void)
 {
 	struct world world = world_with(SMALL ",barn_full=0", 1, 1);

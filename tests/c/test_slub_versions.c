@@ -90,7 +90,7 @@ static void test_since_6_7_a_slab_may_waste_a_half(void)
 	CHECK_EQUAL(geometry("slub", 1, 11000).order, 2);            /* where nothing is known of the workload's kernel, 6.1 */
 }
 
-/* Two pages at most; a size of which they waste more than a half has what holds one. */
+/* Two pages at most. A size that wastes more than half of two pages gets the order that holds one object. */
 static void test_tiny_slabs_have_two_pages_at_most(void)
 {
 	CHECK_EQUAL(geometry("slub:tiny=on", 1, 256).order, 0);

@@ -41,14 +41,14 @@ static void check_tree(struct world *world, const char *expected)
 	CHECK_FINE(sy_heap_check(world->heap));
 }
 
-/* Takes so many bytes, a multiple of 16, wherever a multiple of 16 is free. */
+/* Takes that many bytes, a multiple of 16, at any multiple of 16 that is free. */
 static void *take_bytes(struct world *world, uint32_t bytes)
 {
 	return take(cache_of(world, bytes, 8, 0), 0);
 }
 
 /*
- * The page after five blocks were freed that blocks of 16 bytes keep apart, behind which the rest is free:
+ * The page after five blocks were freed. Blocks of 16 bytes keep them apart; the rest of the page behind the last is free:
  *
  *     offset  0    48   64   144  160  224  240  448  464  560  576
  *     bytes   48   16   80   16   64   16   208  16   96   16   3520

@@ -147,7 +147,7 @@ static void test_one_free_joins_two_buddies_of_its_class_at_most(void)
 	end(&world);
 }
 
-/* What a plain buddy system would join and split at every step is left alone: the counts of the blocks never change. */
+/* A plain buddy system would join and split at every step; here the counts of the blocks never change. */
 static void test_steady_state_does_no_work(void)
 {
 	struct world world = make_world("svr4", 0, -1, 1);
@@ -256,7 +256,7 @@ static void test_alignment_costs_size(void)
 	end(&world);
 }
 
-/* Of the blocks of 64 bytes that at 0 is in use, and that at 64 locally free. Behind them all is globally free. */
+/* Of the blocks of 64 bytes, the one at 0 is in use, and the one at 64 locally free. All behind them is globally free. */
 static void test_the_check_finds_damage(void)
 {
 	struct world world = make_world("svr4", 0, -1, 1);
@@ -350,7 +350,7 @@ static void test_a_walk_takes_time_by_the_number_of_blocks(void)
 	end(&world);
 }
 
-/* What is shown is what can be reached; and nothing has changed when the walk ends. */
+/* A walk shows all that can be reached, and changes nothing. */
 static void test_a_walk_leaves_a_damaged_list_alone(void)
 {
 	struct world world = make_world("svr4", 0, -1, 1);

@@ -1,8 +1,8 @@
 /*
- * What hundreds of threads leave behind that are there at once, use every size class a little, and end: under each policy as
- * much as when the first hundreds had ended, which is little, however often others come; and there is room for as many objects
- * as before, under a limit too. The arrays of `slab` once stayed, and took a heap that was small for good. And what the end of a
- * heap puts into an array that was made short, as many objects had been freed: the freelists of slabs that end.
+ * What hundreds of threads leave behind when they are there at once, use every size class a little, and end. Under each policy
+ * that is little, the same as when the first hundreds had ended, however often others come. There is room for as many objects
+ * as before, under a limit too. (The arrays of `slab` once stayed, and for good took a heap that was small.) The last test
+ * ends a heap whose array was made short after as many objects had been freed: slabs that end put their freelists into it.
  */
 #include "core/policies/slab/slab.h"
 #include "threads_support.h"
@@ -18,8 +18,8 @@ static struct sy_heap *heap;
 static struct sy_cache *cache; /* whose freelists are objects of size classes, under `slab` */
 static pthread_barrier_t all;
 
-/* Size after size, so that what threads have for good lies among what they have for a while. The freelists that other threads'
- * slabs had end on this slot as well. */
+/* Size after size, so that what threads keep for good lies among what they keep for a while. The freelists of other threads'
+ * slabs end on this slot as well. */
 static void *work(void *unused)
 {
 	void *object;
@@ -157,12 +157,6 @@ static void end_short(void)
 int main(void)
 {
 	end_short();
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-
-		leave_nothing((*at)->name);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", (*at)->name);
-	}
+	CHECK_POLICIES(leave_nothing);
 	return check_result();
 }

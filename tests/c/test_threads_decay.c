@@ -1,6 +1,6 @@
 /*
  * Memory that a program uses again and again stays, however much of it is free at times: giving it back would cost more than
- * keeping it. What stays free goes, also page by page, where what lives on is scattered.
+ * keeping it. Memory that stays free goes, also page by page where survivors are scattered.
  */
 #include "core/pages/pages.h"
 #include "threads_support.h"
@@ -85,14 +85,14 @@ static void close_driven(struct sy_heap *heap)
 	sy_pages_destroy(pages);
 }
 
-/* Calls of a driven heap that come by, for so many milliseconds. */
+/* Calls of a driven heap, for that many milliseconds. */
 static void wait_for_decay(struct sy_heap *heap, unsigned milliseconds)
 {
 	for (unsigned i = 0; i < milliseconds; i++, now += 1000000)
 		sy_kfree(heap, 0, sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE));
 }
 
-/* Of objects of an eighth of a page one in sixteen lives on, drawn at random: there are hardly any runs of free pages. */
+/* Of objects of an eighth of a page, one in sixteen lives on, drawn at random: there are hardly any runs of free pages. */
 static void scattered_survivors(void)
 {
 	static void *objects[40000];
@@ -133,7 +133,7 @@ static void few_slabs(void)
 	sy_heap_close(heap);
 }
 
-/* No slow calls of threads come by besides. */
+/* No slow calls of threads happen beside the driver's. */
 static void driven(void)
 {
 	struct sy_heap *heap;
@@ -155,11 +155,12 @@ static size_t idle_bytes(const struct sy_pages *pages)
 	return (size_t)(sy__free_and_backed(pages) * SY_PAGE_SIZE + (sy__read(&pages->described) - 1) * SY__MAX_BLOCK * sizeof(struct sy_page));
 }
 
-/* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much:
- * they count as what is free, so the fast decay goes on with them. Nothing of the peak is ever touched. */
+/* A few pages in each maximal block are the last to become free, and keep all of its descriptors, which are many times as
+ * much memory. Descriptors count as free memory, so the fast decay goes on with them. Nothing of the peak is ever touched. */
 static void descriptors(void)
 {
-	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 }; /* and of the last another, to fill a maximal block; which stays at first */
+	/* One more at the end fills the maximal block, and stays at first. */
+	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 };
 	struct sy_pages *pages;
 	struct sy_heap *heap;
 	static void *objects[BLOCKS][sizeof(orders)], *last[BLOCKS];
@@ -184,8 +185,8 @@ static void descriptors(void)
 	close_driven(heap);
 }
 
-/* What has gone back is not walked again by the next release, page by page: it does not find a mark that nobody could have
- * made. */
+/* The next release does not walk again, page by page, over what has gone back: it does not find a mark that the test put
+ * there. */
 static void released(void)
 {
 	struct sy_pages *pages;
@@ -224,17 +225,17 @@ int main(void)
 	few_slabs();
 	heap = sy_heap_open("yard", NULL, NULL);
 
-	/* Never all that is free, as it is not free all the time. */
+	/* All that is free never goes, as it is not free all the time. */
 	breathe_for(heap, 200, 50);
 	CHECK(losses(heap, 200) == 0);
 	CHECK(backed_bytes(heap) >= 200 * BYTES);
 
-	/* So much would go by fast decay, but a program that refaulted after it keeps its memory. */
+	/* Fast decay would give back this much, but a program that refaulted after it keeps its memory. */
 	breathe_for(heap, MOST, 300);
 	CHECK(losses(heap, MOST) == 0);
 	CHECK(backed_bytes(heap) >= MOST * (size_t)BYTES);
 
-	/* What is not used any more goes even so. */
+	/* What is not used any more goes all the same. */
 	breathe_for(heap, 10, 900);
 	CHECK(backed_bytes(heap) <= 10 * MIB);
 	CHECK_FINE(sy_heap_check(heap));

@@ -1,7 +1,7 @@
 /*
- * A peak of small objects is freed in no order but for one in a hundred that were allocated together, and the program goes on
- * with nothing but hot pairs, which are never slow calls of themselves. What it keeps is little all the same: queues of free
- * objects, which each would keep a slab, and pages that were freed last.
+ * A peak of small objects is freed in random order, except one in each hundred that were allocated together. Then the program
+ * makes nothing but hot pairs, which never become slow calls by themselves. What it keeps is little all the same: queues of
+ * free objects, each of which would keep a slab, and pages that were freed last.
  */
 #include "threads_support.h"
 
@@ -9,7 +9,7 @@
 
 #define MIB ((size_t)1 << 20)
 #define PEAK (160 * MIB)
-#define LEFT (16 * MIB) /* what lives, a queue's objects each with their slab, and what is not worth a fast decay */
+#define LEFT (16 * MIB) /* survivors, the objects of a queue with a slab each, and what is not worth a fast decay */
 #define MOST (PEAK / 64)
 static unsigned an_operation = 20; /* nanoseconds */
 static uint64_t now = 1000000000; /* moved by one thread at a time, as the test has only one at work */
@@ -115,7 +115,7 @@ static size_t of_many(uint64_t *random)
 	return (size_t)(16 + check_random(random) % 30 * 8);
 }
 
-/* Where it is slow, only what two threads free: objects of all sizes. */
+/* On a slow machine, only what two threads free: objects of all sizes. */
 static void fall_alone(const char *spec, size_t (*size)(uint64_t *))
 {
 	if (!check_slow())

@@ -1,6 +1,7 @@
 /*
- * A fork beside a thread that lost its processor in a fast call, with a lock: the fork waits, however long that takes, as nobody would
- * give the lock back in the child. That holds of policies whose fast calls have locks; each is tried in a process of its own.
+ * A thread has lost its processor in a fast call, with a lock, while the program forks. The fork waits, however long that
+ * takes, as nobody would give the lock back in the child. This holds for policies whose fast calls have locks; each is tried
+ * in a process of its own.
  */
 #include "threads_heap.h"
 

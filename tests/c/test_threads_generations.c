@@ -1,7 +1,7 @@
 /*
- * Threads that end and leave what they have to others. A server hands all its objects on to a thread that it creates, and ends
- * (Larson and Krishnan 1998); rounds of threads exchange objects, and end together. Memory stays near what is in use, however many
- * generations there were; and what ended threads had free serves those that live.
+ * Threads that end and leave their objects to others. A server hands all its objects on to a thread that it creates, and ends
+ * (Larson and Krishnan 1998). Rounds of threads exchange objects, and end together. Memory stays near what is in use, however
+ * many generations there were, and what ended threads had free serves living ones.
  */
 #include "threads_heap.h"
 
@@ -176,7 +176,8 @@ static void *frees_all(void *nothing)
 	return nothing;
 }
 
-/* One thread's free objects serve the main thread, or the next; who frees the last object of a slab of an ended one ends the slab. */
+/* One thread's free objects serve the main thread, or the next. The thread that frees the last object of an ended thread's
+ * slab ends the slab. */
 static void they_serve(const char *policy, bool main_takes)
 {
 	uint64_t slabs;
@@ -201,15 +202,11 @@ static void they_serve(const char *policy, bool main_takes)
 
 static void try(const char *policy)
 {
-	unsigned before = check_failures;
-
 	serve(policy, check_times(40));
 	rounds(policy);
 	if (strcmp(policy, "slqb")) /* whose slabs stay with the slot, for the next thread */
 		they_serve(policy, true);
 	they_serve(policy, false);
-	if (check_failures != before)
-		fprintf(stderr, "that was %s\n", policy);
 }
 
 int main(void)
@@ -217,6 +214,6 @@ int main(void)
 	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick", "yard:max_order=0" };
 
 	for (unsigned i = 0; i < sizeof(policies) / sizeof(*policies); i++)
-		try(policies[i]);
+		check_under(policies[i], try);
 	return check_result();
 }

@@ -1,6 +1,6 @@
 /*
- * Threads that have freed all they had, and wait: what they keep serves others before the heap grows far, long before the second is
- * over after which it goes in any case. Slabs that they allocate from are given up, too.
+ * Threads that have freed all they had, and wait. What they keep goes by itself after a second. Long before that it serves
+ * others, before the heap grows far. The slabs that such threads allocate from are given up, too.
  */
 #include "threads_heap.h"
 

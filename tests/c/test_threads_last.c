@@ -1,7 +1,7 @@
 /*
- * An object that is freed by the thread that got it last, with anything in between: its heap trimmed, shrunk, checked, by
- * itself or by another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A
- * policy that notes what a thread got last must not believe such a note.
+ * A thread frees the object that it got last, after anything may have happened: its heap was trimmed, shrunk or checked, by
+ * itself or by another thread; or its cache or heap has gone, and another has an object at the same address. A policy that
+ * notes what a thread got last must not believe such a note.
  */
 #include "core/this_slot.h"
 #include "threads_support.h"
@@ -19,11 +19,11 @@ enum order { GET, GIVE, GET_CONSTRUCTED, GIVE_CONSTRUCTED, WORK, GO };
 static struct {
 	pthread_barrier_t told, done;
 	enum order order;
-	void *object; /* the last one that it got, or that it shall give */
+	void *object; /* the last object that it got, or the one that it is to free */
 	void (*work)(void);
 } other;
 
-/* By a fast call: what a slow one got is not noted. */
+/* By a fast call: a policy does not note what a slow call got. */
 static void *get(bool constructed)
 {
 	struct sy_cache *cache = world.caches[CONSTRUCTED];
@@ -138,7 +138,7 @@ static void in_between(const char *policy)
 
 /* ---- Another thread's, and by another call ------------------------------------------------------------------------ */
 
-/* What the other thread got last is freed here, comes back to it, or to this one. */
+/* What the other thread got last is freed here. Then it comes back to that thread, or to this one. */
 static void to_and_fro(const char *policy)
 {
 	if (!world_open(&world, policy, &small))
@@ -157,7 +157,8 @@ static void to_and_fro(const char *policy)
 	world_close(&world);
 }
 
-/* Of a cache with a constructor, by kfree, under a policy that tells caches by their pages: what was constructed must last. */
+/* An object of a cache with a constructor, freed by kfree under a policy that finds caches by their pages: it stays
+ * constructed. */
 static void constructed_by_kfree(const char *policy)
 {
 	unsigned char *object;
@@ -176,7 +177,7 @@ static void constructed_by_kfree(const char *policy)
 
 /* ---- Another cache, another heap, and the same address -------------------------------------------------------------- */
 
-/* Gets objects until one is at that address, and keeps it; the others are freed. Whether there was one. */
+/* Gets objects until one is at that address, and keeps it; frees the others. Whether there was one. */
 static bool get_at(const void *address)
 {
 	static void *objects[MOST_TRIES];
@@ -234,7 +235,7 @@ static void get_one(void)
 	CHECK(sy_malloc(world.heap, SIZE, 0) != NULL);
 }
 
-/* Frees what this thread has got of its first slab, and gets it again, as far as it comes again. */
+/* Frees this thread's objects of its first slab, and gets all of them again. */
 static void free_and_get(void)
 {
 	unsigned again = 0;
@@ -252,7 +253,7 @@ static void free_and_get(void)
 	CHECK_EQUAL(again, OF_A_SLAB);
 }
 
-/* Of the other size; it must not come again as one of the first. */
+/* Frees the object of the other size; it must not come back for this one. */
 static void give_larger(void)
 {
 	sy_mfree(world.heap, other.object);
@@ -260,13 +261,13 @@ static void give_larger(void)
 	CHECK((uintptr_t)sy_malloc(world.heap, SIZE, 0) != last);
 }
 
-/* yard: nothing holds the slab of an object that came from the remote list. Here the other thread gives that away, the slab ends,
- * and an object of another size is there, which it frees. */
+/* yard: nothing holds the slab of an object that came from the remote list. Here the other thread gives such an object away,
+ * the slab ends, an object of another size stands there, and the other thread frees that. */
 static void slab_ended(void)
 {
 	if (!world_open(&world, "yard:max_order=0", &small))
 		return;
-	sy__time_set(&world.heap->scavenge_due, UINT64_MAX); /* else what has gathered may go home */
+	sy__time_set(&world.heap->scavenge_due, UINT64_MAX); /* else the gathered objects may go home */
 	other.work = get_one;
 	tell(WORK);
 	for (unsigned i = 0; i < SLABS * OF_A_SLAB; i++)
@@ -289,6 +290,14 @@ static void slab_ended(void)
 	sy_heap_close(world.heap);
 }
 
+static void under(const char *policy)
+{
+	in_between(policy);
+	to_and_fro(policy);
+	constructed_by_kfree(policy);
+	other_heap(policy);
+}
+
 int main(void)
 {
 	pthread_t thread;
@@ -296,16 +305,7 @@ int main(void)
 	pthread_barrier_init(&other.told, NULL, 2);
 	pthread_barrier_init(&other.done, NULL, 2);
 	CHECK(!pthread_create(&thread, NULL, obey, NULL));
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-
-		in_between((*at)->name);
-		to_and_fro((*at)->name);
-		constructed_by_kfree((*at)->name);
-		other_heap((*at)->name);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", (*at)->name);
-	}
+	CHECK_POLICIES(under);
 	slab_ended();
 	tell(GO);
 	pthread_join(thread, NULL);

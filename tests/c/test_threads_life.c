@@ -1,6 +1,6 @@
 /*
- * The lives of threads: thousands of short ones leave nothing behind but a little for the next one, that of the same stack; more
- * of them than there are slots are served all the same; what other destructors free after a thread's end is taken back; and a
+ * The lives of threads. Thousands of short ones leave nothing behind but a little for the next thread, the one on the same
+ * stack. Threads beyond the slots are served all the same. What other destructors free after a thread's end is taken back. A
  * constructor that calls back is refused, not harmed.
  */
 #include "threads_support.h"
@@ -94,7 +94,7 @@ static void left_for_the_next(void)
 #define STACK_BYTES ((size_t)1 << 20)
 
 struct place {
-	void *stack; /* with a thread's specific data at its end */
+	void *stack; /* as a thread's specific data, at its end */
 	pthread_t thread;
 	pthread_barrier_t *both; /* of two that live at once */
 	unsigned slot;
@@ -129,8 +129,8 @@ static unsigned slot_at(struct place *place)
 	return place->slot;
 }
 
-/* The successor of either of two threads that have ended is the next one where it was itself; whoever comes elsewhere has the
- * lowest slot. */
+/* Two threads have ended. A thread that comes where one of them was gets that one's slot; a thread elsewhere gets the lowest
+ * slot. */
 static void each_its_own_successor(void)
 {
 	pthread_barrier_t both;
@@ -167,7 +167,7 @@ static void *live_in_a_crowd(void *argument)
 	uint64_t random = (uintptr_t)argument;
 
 	world_step(&world, &random);
-	pthread_barrier_wait(&barrier); /* now everybody has a slot who ever gets one */
+	pthread_barrier_wait(&barrier); /* now every thread that can get a slot has one */
 	for (unsigned i = 0; i < 40; i++)
 		world_step(&world, &random);
 	return NULL;
@@ -258,7 +258,7 @@ static void call_from_constructor(const char *policy)
 	got = 0;
 	other = world.caches[PLAIN];
 	kept = sy_alloc(other, 0);
-	sy_free(other, sy_alloc(other, 0)); /* there is one to be had, were it not for the constructor */
+	sy_free(other, sy_alloc(other, 0)); /* an object would be there, were it not for the constructor */
 	cache = sy_cache_create(world.heap, &config);
 	object = sy_alloc(cache, 0);
 	CHECK(object != NULL);
@@ -271,20 +271,19 @@ static void call_from_constructor(const char *policy)
 	world_close(&world);
 }
 
+static void under(const char *policy)
+{
+	short_lives(policy);
+	crowd(policy);
+	after_the_end(policy);
+	call_from_constructor(policy);
+}
+
 int main(void)
 {
 	CHECK(!pthread_key_create(&last_words, destroy_late));
 	left_for_the_next();
 	each_its_own_successor();
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-
-		short_lives((*at)->name);
-		crowd((*at)->name);
-		after_the_end((*at)->name);
-		call_from_constructor((*at)->name);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", (*at)->name);
-	}
+	CHECK_POLICIES(under);
 	return check_result();
 }

@@ -1,6 +1,6 @@
 /*
- * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, that what
- * is free is used again before more is, and that it goes back to the operating system when it stays free.
+ * Memory of heaps of threads: where it comes from (a limit, a caller's buffer); that running out of it harms nothing; that
+ * free memory is used again before there is more; and that free memory goes back to the operating system after a while.
  */
 #include "threads_support.h"
 
@@ -141,7 +141,7 @@ static void clear_object(void *object, size_t size)
 	memset(object, 0, size);
 }
 
-/* Slabs with freelists elsewhere end, and there is no page for whatever that may want. */
+/* Slabs with freelists outside of them end while there is no page for anything that this may need. */
 static void shrink_full(const char *policy)
 {
 	const struct sy_heap_options options = { .limit = 8 * MIB };
@@ -180,7 +180,7 @@ static uint64_t clock_of_test(void)
 }
 
 #define AN_OPERATION 500  /* nanoseconds */
-#define A_MOMENT 50000    /* of which 14,000 are 0.7 seconds */
+#define A_MOMENT 50000    /* 14,000 of them are 0.7 seconds */
 
 /* Of objects allocated together, only the first stay. */
 static void **peak(struct sy_heap *heap, size_t *count)
@@ -229,7 +229,7 @@ static void decay(const char *policy)
 	sy_heap_close(heap);
 }
 
-/* Nothing happens after the peak: most of it has gone back even so. */
+/* Nothing happens after the peak: most of it has gone back all the same. */
 static void silence(const char *policy)
 {
 	struct sy_heap *heap = sy_heap_open(policy, NULL, NULL);
@@ -264,9 +264,9 @@ static void trim(const char *policy)
 enum { NEVER, ASKED, UNASKED };
 
 /* Whether a policy gives empty slabs back by itself, when it is asked to, or never. */
-static int gives_back(const struct sy_policy *policy)
+static int gives_back(const char *policy)
 {
-	struct sy_heap *heap = sy_heap_open(policy->name, NULL, NULL);
+	struct sy_heap *heap = sy_heap_open(policy, NULL, NULL);
 	uint64_t used, before, asked;
 	void *objects[20000];
 
@@ -284,22 +284,20 @@ static int gives_back(const struct sy_policy *policy)
 	return asked < used / 4 ? ASKED : NEVER;
 }
 
-static void giving_back(const struct sy_policy *policy)
+static void giving_back(const char *policy)
 {
 	int gives = gives_back(policy);
 
-	CHECK((gives == NEVER) == policy->never_reclaims);
+	CHECK((gives == NEVER) == sy_policy_find(policy)->never_reclaims);
 	if (gives == UNASKED) {
 		sy_platform_set_clock(clock_of_test);
-		decay(policy->name);
-		silence(policy->name);
+		decay(policy);
+		silence(policy);
 		sy_platform_set_clock(NULL);
 	}
 	if (gives != NEVER)
-		trim(policy->name);
+		trim(policy);
 }
-
-/* ---- Opening ------------------------------------------------------------------------------------------------------ */
 
 /* ---- Again --------------------------------------------------------------------------------------------------------- */
 
@@ -319,8 +317,8 @@ static uint64_t breathe(struct sy_heap *heap, void **nodes, unsigned count)
 	return held;
 }
 
-/* What a program of phases needs is what it needs in the largest, though something of their ends stays, next to memory that
- * never was used; and goes, and joins with that. */
+/* A program of phases needs as much as in its largest phase. Something of each phase's end stays, beside memory that was
+ * never used; it goes, and joins with that. */
 static void use_again(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
@@ -344,7 +342,7 @@ static void use_again(void)
 	free(nodes);
 }
 
-/* Of what is reserved, or of any heap: is none. */
+/* A limit beyond the reserve, or beyond any heap, is none. */
 static void limit_beyond(void)
 {
 	const struct sy_heap_options options[] = {
@@ -432,6 +430,15 @@ static void open_within(const char *policy, const struct sy_heap_options *option
 	CHECK_EQUAL(status, 0);
 }
 
+static void under(const char *policy)
+{
+	run_out(policy);
+	use_buffer(policy, 0, 9 * MIB);
+	use_buffer(policy, 77, 8 * MIB + 46);
+	shrink_full(policy);
+	giving_back(policy);
+}
+
 int main(void)
 {
 	open_wrongly();
@@ -441,17 +448,6 @@ int main(void)
 			open_within("slqb", bounded ? &(struct sy_heap_options){ .limit = 8 * MIB } : NULL, more);
 	refuse_buffers();
 	use_again();
-	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		unsigned before = check_failures;
-		const char *name = (*at)->name;
-
-		run_out(name);
-		use_buffer(name, 0, 9 * MIB);
-		use_buffer(name, 77, 8 * MIB + 46);
-		shrink_full(name);
-		giving_back(*at);
-		if (check_failures != before)
-			fprintf(stderr, "that was %s\n", name);
-	}
+	CHECK_POLICIES(under);
 	return check_result();
 }

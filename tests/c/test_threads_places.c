@@ -1,7 +1,7 @@
 /*
- * Heaps in buffers that lie anywhere: blocks of pages start at multiples of their size from the start of the heap's pages, not of
- * the address space. So slabs lie at odd addresses, and one may lie on both sides of a multiple of 4 GiB, whose addresses don't
- * have their upper half in common.
+ * Heaps in buffers that lie anywhere. Blocks of pages start at multiples of their size from the start of the heap's pages, not
+ * of the address space. So slabs lie at odd addresses, and one may lie across a multiple of 4 GiB, where addresses do not
+ * share their upper half.
  */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include "threads_support.h"

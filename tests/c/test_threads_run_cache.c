@@ -1,6 +1,6 @@
 /*
- * Runs that slots keep (core/backend/run_cache.c): what is served by them and what is not, how much they are at most, when none is kept, and
- * everybody who gives them back.
+ * The run cache of slots (core/backend/run_cache.c): what it serves and what not, how much it keeps, when it keeps nothing,
+ * and everybody who gives its runs back.
  */
 #include "bug_support.h"
 #include "core/backend/large.h"
@@ -20,7 +20,7 @@ static uint64_t clock_of_test(void)
 	return now;
 }
 
-/* Slow calls, one of which looks at the clock: requests that are refused. */
+/* Slow calls that fail; one of them looks at the clock. */
 static void tick(struct sy_heap *heap)
 {
 	for (unsigned i = 0; i < 100; i++)
@@ -29,7 +29,8 @@ static void tick(struct sy_heap *heap)
 
 static struct sy_heap *open_for(const char *policy, size_t limit)
 {
-	const struct sy_heap_options options = { .reserve = SMALL_RESERVE, .limit = limit, .sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true } };
+	const struct sy_sizing sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true };
+	const struct sy_heap_options options = { .reserve = SMALL_RESERVE, .limit = limit, .sizing = sizing };
 	const char *error = "";
 	struct sy_heap *heap = sy_heap_open(policy, &options, &error);
 
@@ -89,7 +90,8 @@ static size_t used(struct sy_heap *heap)
 	return bytes;
 }
 
-/* What was freed comes again, as a whole, for the same size and somewhat smaller ones; nobody sees an object in it meanwhile. */
+/* A freed run serves again, as a whole, for the same size and somewhat smaller ones. No walk shows an object in it
+ * meanwhile. */
 static void served_again(struct sy_heap *heap)
 {
 	char *object = get(heap, 300), *other, *beside = get(heap, 33);
@@ -121,7 +123,7 @@ static void served_again(struct sy_heap *heap)
 	CHECK_EQUAL(held(heap), 0);
 }
 
-/* Of several the one that fits best; all of them in any order. */
+/* Of several runs the one that fits best, in any order. */
 static void best_of_several(struct sy_heap *heap)
 {
 	static const size_t pages[] = { 60, 55, 58, 33, 90 };
@@ -167,7 +169,7 @@ static void zeroed(struct sy_heap *heap)
 	sy_heap_shrink(heap);
 }
 
-/* At most seven, and 4 MiB; the oldest go. */
+/* At most seven runs, and 4 MiB; the oldest go. */
 static void bounded(struct sy_heap *heap)
 {
 	char *objects[12];
@@ -176,7 +178,7 @@ static void bounded(struct sy_heap *heap)
 		objects[i] = get(heap, 20 + 5 * i);
 	for (unsigned i = 0; i < 12; i++)
 		sy_mfree(heap, objects[i]);
-	CHECK(held(heap) > 300 && held(heap) <= 45 + 50 + 55 + 60 + 66 + 70 + 76); /* those that others took away leave places that are not the last */
+	CHECK(held(heap) > 300 && held(heap) <= 45 + 50 + 55 + 60 + 66 + 70 + 76); /* the gaps of taken runs are not the last place */
 	CHECK(get(heap, 75) == objects[11]);
 	sy_mfree(heap, objects[11]);
 	CHECK_FINE(sy_heap_check(heap));
@@ -212,7 +214,7 @@ static void *keep_one(void *heap)
 	return NULL;
 }
 
-/* A thread that ends, time, and a trim. */
+/* A thread's end, time, and a trim each give runs back. */
 static void given_back(struct sy_heap *heap)
 {
 	pthread_t thread;
@@ -234,8 +236,8 @@ static void given_back(struct sy_heap *heap)
 	CHECK_EQUAL(held(heap), 0);
 }
 
-/* More sizes in turn than a slot keeps have no use for it: none is kept after a while, until some are tried again; and all that
- * are again once one serves. */
+/* A program that takes more sizes in turn than a slot keeps has no use for the cache. After a while it keeps none; from time
+ * to time it tries some again. Once one serves, it keeps all. */
 static void evictions(const char *policy)
 {
 	static const size_t sizes[] = { 40, 49, 59, 71, 85, 102, 122, 147, 177, 213 };
@@ -261,7 +263,7 @@ static void evictions(const char *policy)
 	sy_heap_close(heap);
 }
 
-/* Memory does not come while there is some: neither for runs nor for slabs. */
+/* The heap does not grow while a slot keeps runs: neither for runs nor for slabs. */
 static void before_growth(const char *policy)
 {
 	struct sy_heap *heap = open_for(policy, 0);
@@ -285,7 +287,7 @@ static void before_growth(const char *policy)
 	sy_heap_close(heap);
 }
 
-/* A request does not fail for what is kept. */
+/* A request does not fail while a slot keeps runs. */
 static void before_failure(const char *policy)
 {
 	struct sy_heap *heap = open_for(policy, 16 * MIB);
@@ -318,8 +320,8 @@ static void leaves(struct sy_heap *heap, const void *pages, size_t bytes)
 	left.times++;
 }
 
-/* Who serves larger runs is told of what comes from the free lists and goes on there, and asked for more unless the slot keeps
- * some. */
+/* A registered server of larger runs learns of each run that comes from the free lists and goes back there. It is asked for
+ * runs unless the slot keeps one. */
 static void served_elsewhere(struct sy_heap *heap)
 {
 	char *object = get(heap, 300);
@@ -368,7 +370,7 @@ static void look_and_free(unsigned char *object)
 	sy_mfree(shared.heap, object);
 }
 
-/* Runs that others got, small objects by which the heap grows, and now and then a shrink. */
+/* Runs that other threads got, small objects by which the heap grows, and now and then a shrink. */
 static void *mix(void *argument)
 {
 	uint64_t random = (uintptr_t)argument;

@@ -1,6 +1,6 @@
 /*
- * Signals and slow calls: from its first lock on a slow call lets none in, as their handlers might keep the thread and with it the lock.
- * Those that the thread brings upon itself come in. A thread that is alone, as far as slots go, stops nobody.
+ * Signals and slow calls. From its first lock on a slow call blocks signals, as a handler might keep the thread, and with it
+ * the lock. Signals that the thread itself causes come in. A thread that alone has a slot stops nobody.
  *
  * A constructor runs in a slow call that has taken pages, hence locks.
  */

@@ -1,6 +1,6 @@
 /*
- * Waiting for memory (SY_KM_SLEEP; Bonwick 1994, section 2.3), under every policy: whoever waits is served once another thread has
- * freed enough, not before, and however many wait; and no wait is without end.
+ * Waiting for memory (SY_KM_SLEEP; Bonwick 1994, section 2.3), under every policy. A waiter is served once another thread has
+ * freed enough, not before, however many wait. No wait is without end.
  */
 #include "threads_support.h"
 

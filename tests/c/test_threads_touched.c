@@ -1,10 +1,10 @@
 /*
- * What a new heap of threads touches: its own structure, its caches, a slab, and one page or two of what it keeps of slots;
- * whatever the number of size classes. And what a thread adds: little more than the slabs that it allocates from.
+ * What a new heap of threads touches: its own structure, its caches, a slab, and one or two pages of its state for slots,
+ * whatever the number of size classes. A thread adds little more than the slabs that it allocates from.
  *
- * Counted by the system, as memory of the process that is no file's. A heap was opened and closed before, so that the library's
- * own data are there already. A sanitizer's shadow would be counted, too; there and where the system doesn't count, nothing is
- * checked.
+ * The system counts it, as anonymous memory of the process. A heap was opened and closed before, so that the library's own
+ * data are there already. Nothing is checked where the system doesn't count, nor under a sanitizer, whose shadow memory would
+ * be counted too.
  */
 #include "threads_support.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define HEAP_KIB 104
-#define THREAD_KIB 48 /* of which most is the C library's, for its stack */
+#define THREAD_KIB 48 /* mostly the C library's, for the thread's stack */
 #define THREADS 16
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -28,7 +28,7 @@
 #define SHADOWED false
 #endif
 
-/* KiB; 0: nobody knows. */
+/* KiB; 0: unknown. */
 static size_t anonymous(void)
 {
 	static char text[4096];
@@ -72,7 +72,7 @@ static void touch_little(const char *policy)
 static pthread_barrier_t all_there, all_counted;
 static struct sy_heap *shared;
 
-/* Of twelve classes, none of which has large slabs. */
+/* Takes an object from each of twelve classes; none of them has large slabs. */
 static void *use(void *unused)
 {
 	void *objects[12];
@@ -109,7 +109,8 @@ static void slots_touch_little(void)
 
 int main(void)
 {
-	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick", "bonwick:percpu=16", "bonwick:magazine=on", "slob", "bsd44", "svr4", "sunos4" };
+	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick", "bonwick:percpu=16", "bonwick:magazine=on",
+		"slob", "bsd44", "svr4", "sunos4" };
 
 	if (check_emulated("pages touched by heaps"))
 		return check_result();

@@ -1,7 +1,6 @@
 /*
- * What a trim gives back where survivors are scattered: of yard also the pages inside slabs in which nothing is used. What
- * lives stays as it is, the heap's figures stay exact, every object that is free can still be had, once, and slabs that were
- * trimmed end as others do.
+ * What a trim gives back where survivors are scattered: under SLUB and yard also unused pages inside slabs. Survivors stay as they
+ * are, the heap's figures stay exact, every free object can still be had, once, and trimmed slabs end as others do.
  */
 #include "threads_support.h"
 
@@ -9,7 +8,10 @@
 #define ROUNDS 4u
 #define SURVIVORS 100u /* one in so many */
 
-static const char *const sizings[] = { "yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=5,max_order=5" };
+static const char *const sizings[] = {
+	"yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=5,max_order=5",
+	"slub", "slub:max_order=4,min_order=2,classes=fine", "slub:tiny=on",
+};
 
 struct scatter {
 	struct sy_heap *heap;
@@ -33,7 +35,7 @@ static uint32_t draw_bytes(struct scatter *scatter)
 	return 16 + (uint32_t)(check_random(&scatter->random) % most);
 }
 
-/* What lives is in pages that count as backed again. */
+/* Everything that lives is in pages that count as backed again. */
 static void fill(struct scatter *scatter)
 {
 	uint64_t bytes = 0;
@@ -62,7 +64,7 @@ static void give(struct scatter *scatter, unsigned i)
 	scatter->objects[i] = NULL;
 }
 
-/* Of those that are there, one in so many stays; 0: none. */
+/* One in `one_in` of the objects stays; 0: none. */
 static void thin_out(struct scatter *scatter, unsigned one_in)
 {
 	for (unsigned i = 0; i < OBJECTS; i++)
@@ -155,13 +157,13 @@ static void scatter_on(const char *spec)
 /* ---- One slab, to the page ------------------------------------------------------------------------------------------ */
 
 #define SIZE 1200
-#define OF_A_SLAB 13u /* with 784 bytes behind them, in four pages */
+#define OF_A_SLAB 13u /* in four pages, with 784 bytes behind the last object */
 
 static struct sy_heap *heap;
 static struct sy_cache *cache;
 static unsigned char *objects[OF_A_SLAB + 1];
 
-/* All of one slab; and one of another, which the thread allocates from. */
+/* All objects of one slab, and one of another slab, from which the thread allocates. */
 static void fill_slab(const struct sy_cache_config *config)
 {
 	heap = sy_heap_open("yard:min_order=2,max_order=2", &(struct sy_heap_options){ .keep = true }, NULL);
@@ -187,7 +189,7 @@ static bool count_gone(void *context, const struct sy_slab *slab, const struct s
 	return true;
 }
 
-/* Objects of the slab that lie in pages which have gone. */
+/* Objects of the slab that lie in pages which have been given back. */
 static unsigned gone(void)
 {
 	unsigned count = 0;
@@ -198,7 +200,8 @@ static unsigned gone(void)
 	return count;
 }
 
-/* A page goes with what is behind all objects; and later one between two that went before, whose objects it shares. */
+/* The last page goes together with the rest behind all objects. Later a page goes that shares its objects with the two
+ * beside it, which went before. */
 static void to_the_page(void)
 {
 	unsigned char *again[OF_A_SLAB] = { NULL };
@@ -222,7 +225,7 @@ static void to_the_page(void)
 	sy_heap_close(heap);
 }
 
-/* Where free objects keep their contents, so do the pages that they are in. */
+/* Where free objects keep their contents, their pages stay too. */
 static void contents_stay(const struct sy_cache_config *config)
 {
 	fill_slab(config);

@@ -1,8 +1,8 @@
 /*
- * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by
- * looks more seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one
- * comes free. Whoever is far behind in a line looks seldom. A stop from inside a call gives its processor to nobody, but leaves
- * out threads that are in a call. Threads that sleep for a lock are woken one by one.
+ * Waiting for others. A long wait lets threads of lower priority run, so that the thread waited for gets on, and it looks less
+ * and less often. Threads beyond the slots don't wait in line for each other, and get a slot as soon as one comes free. A
+ * waiter far behind in a line seldom looks. A stop from inside a call gives its processor to nobody, but leaves out threads
+ * that are in a call. Threads that sleep for a lock are woken one by one.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define OTHERS 40
 #define CALLS 4000u /* of each */
 #define LOOKS 20000u
-#define LEAST_SLEEP 80000000u /* nanoseconds of all those looks; were no sleep longer than 100 microseconds, it would be nine million */
+#define LEAST_SLEEP 80000000u /* nanoseconds of all looks; with sleeps of at most 100 microseconds it would be nine million */
 
 static struct world world;
 static sem_t arrived, over, goes_on;
@@ -36,8 +36,8 @@ static long sleeps(void)
 	return usage.ru_nvcsw;
 }
 
-/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. No sleep is
- * shorter than asked for. */
+/* A thread that sleeps gives up its processor voluntarily; one that yields does not, and real-time priorities go first. No
+ * sleep is shorter than asked for. */
 static void long_waits_sleep(void)
 {
 	uint64_t began = sy__now();
@@ -60,7 +60,7 @@ static void *wait_in_line(void *none)
 
 	errno = 1234;
 	sy__queue_lock(&line);
-	CHECK(sleeps() - before < 100); /* a sleep of 100 microseconds after the other would be more than a thousand */
+	CHECK(sleeps() - before < 100); /* with one sleep of 100 microseconds after another it would be more than a thousand */
 	CHECK_EQUAL(errno, 1234);
 	sy__queue_unlock(&line);
 	return none;
@@ -141,7 +141,7 @@ static void beyond_the_slots(void)
 		start(&others[i], do_without, NULL);
 	for (unsigned i = 0; i < OTHERS; i++)
 		pthread_join(others[i], NULL);
-	CHECK(switches() - before < (long)(OTHERS * CALLS)); /* of two calls one, at most; in line it would be dozens for each */
+	CHECK(switches() - before < (long)(OTHERS * CALLS)); /* at most one for two calls; in line it would be dozens for each */
 
 	start(&late, get_one_late, NULL);
 	sem_wait(&arrived);
@@ -165,7 +165,7 @@ static void *stay_inside(void *slot)
 	return NULL;
 }
 
-/* Were it to yield, it would go on only after all threads that can run, each of which had its turn; with every slot stopped. */
+/* If a stop yielded, it would wait, with every slot stopped, until each thread that can run has had its turn. */
 static void stops_leave_out_who_is_inside(void)
 {
 	static pthread_t threads[OTHERS];

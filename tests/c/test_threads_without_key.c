@@ -1,8 +1,8 @@
 /*
- * Where thread-specific data cannot be had a thread's end would go unnoticed, so it gets no slot: its calls share slot 0, one
- * at a time, and work all the same. The C library's functions for that fail here when the test says so: at first the key of all
- * threads, which the library makes as it wakes, before main. It tries that once in a process; so a child goes on, in which
- * threads' values for it fail.
+ * Without thread-specific data a thread's end would go unnoticed, so the thread gets no slot: its calls share slot 0, one at a
+ * time, and work all the same. The C library's functions for that data fail here when the test says so. First the key of all
+ * threads fails, which the library makes before main, once in a process. So a child goes on, in which setting a thread's value
+ * fails.
  */
 #define _GNU_SOURCE /* RTLD_NEXT, dladdr */
 #include "threads_support.h"
@@ -58,7 +58,7 @@ static bool has_slot(void)
 	return sy__self.slot != ~0u;
 }
 
-/* Takes objects that others' slots would have served, frees all but one, and is checked on by others meanwhile. */
+/* Takes objects that a slot of its own would have served, and frees all but one, while others check it. */
 static void *work(void *at)
 {
 	static _Thread_local unsigned char *objects[OBJECTS];
@@ -116,7 +116,7 @@ static int with_key(void)
 	no_key = false;
 	run_all();
 	CHECK(has_slot());
-	CHECK(sy__slots_high() <= 2 + THREADS); /* what the threads had for a moment was given back each time */
+	CHECK(sy__slots_high() <= 2 + THREADS); /* what the threads got for a moment was given back each time */
 	return check_result();
 }
 

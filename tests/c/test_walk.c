@@ -1,5 +1,5 @@
 /*
- * Walks over heaps, for every policy: what they show is what the heap counts and what the test's own model of it knows.
+ * Walks over heaps, for every policy: they show what the heap counts and what the test's own model knows.
  *
  * The model is the list of objects that the test holds. After some thousand random steps, and at several points on the way,
  * a walk must cover every slab without a gap, show each held object as used and in its place, show no more as used than the
@@ -157,8 +157,8 @@ static void check_cache(struct world *world, struct sy_cache *cache, const struc
 			check_places(&seen.places[list][owner]);
 }
 
-/* Whether each object that a walk shows as used is one that the test holds: slob's are not told apart, and some freelists of
- * slab's are objects of its size classes. */
+/* Whether each object that a walk shows as used is one that the test holds. slob's objects are not told apart, and some of
+ * slab's freelists are objects of its size classes. */
 static bool shows_what_is_held(const struct world *world)
 {
 	const char *policy = world->heap->policy->name;
@@ -360,7 +360,7 @@ static void test_caches_are_shown(const struct sy_policy *policy)
 	end(&world);
 }
 
-/* What is freed twice is on a list twice; a walk says so, as lists tell no other way. */
+/* An object that is freed twice is on a list twice. A walk says so, as the list itself does not show it. */
 static void test_a_double_free_shows(void)
 {
 	struct world world = make_tuned("slab", 2, 1, NULL, 0);

@@ -1,6 +1,6 @@
 /*
- * A small heap of threads, for tests that look at what lies where in it: how many slabs a cache has, how often the heap has asked
- * for pages; and threads that work by turns, so that figures are exact.
+ * A small heap of threads, for tests that look at what lies where in it: how many slabs a cache has, how often the heap has
+ * asked for pages. And threads that work by turns, so that figures are exact.
  */
 #ifndef THREADS_HEAP_H
 #define THREADS_HEAP_H
@@ -110,7 +110,7 @@ static inline void run_thread(void *(*work)(void *), void *argument)
 	pthread_join(thread, NULL);
 }
 
-/* Another thread, which lives on between what it does. */
+/* Another thread that does one thing after another. */
 struct worker {
 	pthread_t thread;
 	void (*work)(void); /* NULL: it ends */
@@ -137,7 +137,7 @@ static inline void worker_begin(struct worker *worker)
 	CHECK_EQUAL(pthread_create(&worker->thread, NULL, worker_runs, worker), 0);
 }
 
-/* Has it do something, and waits until that is done. */
+/* Has the thread do something, and waits until it is done. */
 static inline void worker_does(struct worker *worker, void (*work)(void))
 {
 	worker->work = work;

@@ -33,7 +33,7 @@ struct mark {
 	unsigned char fill;
 };
 
-/* The heap's clock, so many times as fast as it is; nobody uses the library when that changes. */
+/* How many times as fast as real time the heap's clock runs. Nobody uses the library while this changes. */
 static unsigned world_speed = 1;
 
 static inline uint64_t world_clock(void)
@@ -251,7 +251,7 @@ static inline void world_event(struct world *world, uint64_t random)
 	}
 }
 
-/* A child allocates and frees while its parent's other threads, which it does not have, were at it. */
+/* A child allocates and frees. Its parent's other threads, which it does not have, were doing the same. */
 static inline void world_fork(struct world *world, uint64_t *random)
 {
 	pid_t child = fork();

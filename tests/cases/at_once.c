@@ -1,6 +1,7 @@
 /*
- * Threads that all work at once, more of them than a malloc has places for: how many milliseconds they took, once all were there.
- * The arguments are their number, and how many objects each allocates and frees. Every object is written to, and looked at again.
+ * Threads that all work at once, more of them than a malloc has places for. Prints how many milliseconds they took once all
+ * were there. The arguments are how many threads there are, and how many objects each allocates and frees. Every object is
+ * written to, and looked at again.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ int main(int count, char **words)
 		marks[i] = (unsigned char)i;
 	for (unsigned i = 0; i < threads; i++)
 		if (pthread_create(&all[i], &small, work, &marks[i % 256]))
-			return 77; /* so many are not allowed */
+			return 77; /* the system does not allow that many threads */
 	pthread_barrier_wait(&begin);
 	began = milliseconds();
 	pthread_barrier_wait(&end);

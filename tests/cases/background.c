@@ -1,7 +1,7 @@
 /*
- * What threads freed before they went idle goes back without a call. Prints "ok", or what is not so.
+ * What threads freed before they went idle goes back without a call. Prints "ok", or what is wrong.
  *
- *   background MIB           64 threads fill 4 MiB each with small objects, free them, and wait: until less than so many MiB are resident
+ *   background MIB           64 threads fill 4 MiB each with small objects, free them, and wait: until less than MIB are resident
  *   background MIB child     the same in a forked child, after the parent has done it
  *   background end           the first thread ends before the others: the process ends with the last of these
  *   background plugin FILE   a plugin with a malloc of its own, which is this program, too, has no thread beside the first
@@ -82,7 +82,7 @@ static int in_child(long most)
 	return status;
 }
 
-/* What the plugin does: whether the process has one thread then. */
+/* What the plugin does. Returns whether the process has one thread then. */
 int use_plugin(void)
 {
 	for (unsigned round = 0; round < 20; round++)

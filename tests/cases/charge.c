@@ -1,7 +1,7 @@
 /*
- * What the system has promised, under overcommit_memory=2, where that is no more than it has: in MiB, at the start, with 200 MiB live,
- * once they are freed, and after malloc_trim; then whether 16 threads, each with a stack of 8 MiB, and a fork can be had. For a machine
- * on which nothing else runs.
+ * The memory that the system has promised, in MiB, under overcommit_memory=2, where it promises no more than it has: at the
+ * start, with 200 MiB live, after they are freed, and after malloc_trim. Then whether the system allows 16 threads, each with
+ * a stack of 8 MiB, and a fork. For a machine on which nothing else runs.
  */
 #include <malloc.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* A limit to data that a program sets itself, in MiB, before its first allocation: prints how many objects of the second argument's bytes
- * it gets, at most those of the third, in each of two rounds. */
+/* A limit to data, in MiB, that a program sets itself before its first allocation. In each of two rounds it prints how many
+ * objects it gets. The second argument is their size in bytes, the third how many it takes at most. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

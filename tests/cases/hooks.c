@@ -1,4 +1,4 @@
-/* A library to preload that hooks calls which an allocator makes, and allocates there. */
+/* A library to preload that hooks calls which an allocator makes, and allocates in the hook. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -52,5 +52,5 @@ long syscall(long number, ...)
 {
 	(void)number;
 	use();
-	return -1; /* whoever comes here is wrong */
+	return -1; /* no call may come here */
 }

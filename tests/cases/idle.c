@@ -1,4 +1,5 @@
-/* 64 threads fill 4 MiB with small objects and free all of it, twice, then wait: resident MiB while they do. */
+/* 64 threads fill 4 MiB each with small objects and free all of it, twice, then wait. Prints the resident MiB while they
+ * wait. */
 #include "idle.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* What the programs share whose threads free much and then go idle: how much that is, and a look at the process. Nothing here allocates
- * but fill(). */
+/* What programs share whose threads free much and then go idle: the amounts, and a look at the process. Nothing here but
+ * fill() allocates. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define LIVE ((size_t)4 << 20)
 #define MOST 20000
 
-/* A figure of /proc/self/status; -1: it has none of that name. */
+/* A figure of /proc/self/status; -1: there is none of that name. */
 static long figure(const char *name)
 {
 	char text[4096];
@@ -23,7 +23,7 @@ static long figure(const char *name)
 	return at ? atol(at + strlen(name)) : -1;
 }
 
-/* LIVE bytes in small objects; how many. */
+/* Fills LIVE bytes with small objects; returns how many. */
 static unsigned fill(char **objects, unsigned *random)
 {
 	unsigned count = 0;

@@ -1,5 +1,6 @@
-/* Memory that is locked: mlockall with the flags of the first argument. The second, if any: a limit in MiB for a user without rights,
- * or "trim". Prints objects got, and KiB locked more for them; after a trim the KiB in memory that came with them and that went. */
+/* Locked memory: mlockall with the flags of the first argument. The second argument, if any, is "trim", or a limit in MiB
+ * for a user without privileges. Prints how many objects it got, and how many KiB more were locked for them. After a trim it
+ * prints how many KiB came into memory with them, and how many left. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -11,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Without memory from malloc, of which there may be none. */
+/* Prints without malloc, which may have no memory left. */
 static long status(const char *name)
 {
 	static char text[8192];

@@ -1,4 +1,4 @@
-/* A plugin that has the library in it. */
+/* A plugin that contains the library. */
 #include <slabyard/slabyard.h>
 
 static struct sy_heap *heap;

@@ -1,10 +1,7 @@
-/* Sampling: sampled objects have exactly the size that was asked for, which no other object of 13 bytes has.
- *
- *   sampled count N     allocates N objects and prints how many were sampled
- *   sampled wait        the same again and again, printing a line each, until standard input ends
- *   sampled reuse       has mappings where sampled objects were
- *   sampled BUG         makes that mistake with each object, until one was sampled; prints what it is about
- */
+/* Sampling: sampled objects have exactly the size that was asked for, which no other object of 13 bytes has.  sampled count
+ * N     allocates N objects and prints how many were sampled sampled wait        the same again and again, printing a line
+ * each, until standard input ends sampled reuse       has mappings where sampled objects were sampled BUG         makes that
+ * mistake with each object until one was sampled; prints the object's address */
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +47,7 @@ static void wait_for_switch(void)
 	} while (read(STDIN_FILENO, &byte, 1) == 1);
 }
 
-/* All objects are sampled. The first ones' addresses have gone back when the mappings come. */
+/* All objects are sampled. The addresses of the first ones have gone back when the mappings come. */
 static void reuse(void)
 {
 	for (unsigned round = 0; round < 4; round++) {

@@ -1,5 +1,5 @@
-/* A filter that lets through what a C library's malloc needs; anything else ends the program, or with an argument fails by EPERM.
- * "threads": by two threads. "fork": also in a child. "basic" and "mapped" with an argument: without
+/* A filter lets through what a C library's malloc needs. Any other call ends the program, or fails with EPERM if there is an
+ * argument. "threads": two threads allocate. "fork": a child does, too. "basic" and "mapped", with an argument: without
  * mprotect and mremap, and without madvise. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define MOST 64u
 
 static const int allowed[] = {
-	/* what a new thread and a child need; not for "alone" */
+	/* a new thread and a child need these; not for "alone" */
 	SYS_clone3, SYS_clone, SYS_set_robust_list, SYS_rseq, SYS_rt_sigaction, SYS_wait4,
 	SYS_mremap, SYS_mprotect, /* not for "basic" */
 	SYS_madvise, /* not for "mapped" */

@@ -1,4 +1,5 @@
-/* As many bytes again and again in objects of other sizes, from 100 bytes to 10 MB, never more at once: the peak of memory in MiB. */
+/* Takes the same number of bytes again and again in objects of other sizes, from 100 bytes to 10 MB, never more at once.
+ * Prints the peak of memory in MiB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

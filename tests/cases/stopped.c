@@ -1,5 +1,5 @@
-/* A thread is held in a signal's handler, maybe in the middle of malloc. The first one allocates and frees, trims ("trim"), or forks
- * ("fork"). */
+/* A thread is held in a signal's handler, maybe in the middle of malloc. Meanwhile the first thread allocates and frees,
+ * trims ("trim"), or forks ("fork"). */
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>

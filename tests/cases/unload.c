@@ -1,4 +1,4 @@
-/* A plugin is unloaded; a thread that used it ends, and the program forks, afterwards. Three times. */
+/* A plugin is unloaded. Afterwards a thread that used it ends, and the program forks. Three times. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -28,7 +28,7 @@ static verdict check_counts(struct machine *machine, const struct model_cache *c
 	return NULL;
 }
 
-/* What is unused and what clients hold of a heap's slabs don't exceed them. */
+/* The unused bytes of a heap's slabs and what clients hold of them don't exceed them. */
 static verdict check_unused(struct machine *machine, uint32_t heap_index)
 {
 	struct sy_heap *heap = machine->heaps[heap_index];

@@ -5,21 +5,21 @@
  * interpreter (run.c) carries it out beside a model (model.c) that knows what a client knows, and stops at the first
  * thing that a client could complain about, or at the first invariant of the library that does not hold.
  *
- * Every program means something: an operation names its cache, object or slot by a number that is taken modulo how many
- * there are, and does nothing where there is none. So a program stays a program when operations are taken out of it or made
- * smaller, which is how Hypothesis (test_conformance.py) finds the shortest one that fails. soak.c makes long ones.
+ * Every program means something. An operation names its cache, object or slot by a number modulo how many there are, and does
+ * nothing where there are none. So a program stays a program when operations are taken out of it or made smaller. That is how
+ * Hypothesis (test_conformance.py) finds the shortest one that fails. soak.c makes long ones.
  *
  * The promises that are checked:
  *
  *   objects      lie in pages of their heap, in one block of pages, don't overlap, are aligned as asked (kmalloc: to 8 bytes,
  *                to their size if that is a power of two up to a page), and have at least the bytes asked for
  *   contents     stay as the client wrote them; are zero where asked; are in constructed state when handed out
- *   constructors run before, destructors after, and equally often. Whatever constructed state the client left an object in
- *                when it freed it, is what the next client or the destructor finds
+ *   constructors run before, destructors after, and equally often. The next client, or the destructor, finds an object in the
+ *                constructed state in which the client before it freed it
  *   RCU          a freed object's page stays a page of its heap's objects for a grace period
  *   nodes        SY_THISNODE is obeyed
  *   NULL         only if the page allocator refused a page, or the size is beyond the largest block; and then nothing changed.
- *                With each single page request of a program failing in turn, all else holds, and no page is lost
+ *                If any single page request of a program fails, all else holds, and no page is lost
  *   destroying   a cache is refused while it has objects, with their true number
  *   counts       objects in use are those that the client holds; slabs are partial, full or empty
  *   giving back  after all is freed, time has passed and the heap has shrunk, no slab is left, unless the policy never
@@ -45,7 +45,7 @@ enum op_kind {
 	OP_SHRINK_CACHE, /* a: cache */
 	OP_TICK,         /* a: nanoseconds that pass */
 	OP_DRAIN,        /* the slot's state, as when its CPU goes offline; b odd: its pages too */
-	OP_FAIL,         /* the page request after a more fails, unless an earlier order to fail still waits */
+	OP_FAIL,         /* the page request after the next `a` fails, unless an earlier order to fail still waits */
 	OP_PAGES,        /* the environment takes 2^(a mod orders) pages */
 	OP_PAGES_FREE,   /* a: block of pages of the environment */
 	OP_RELEASE,      /* free blocks of at least order a go back to the source */

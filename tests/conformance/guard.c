@@ -1,7 +1,7 @@
 /*
- * A policy that is broken badly enough makes the test crash or never end. Under Hypothesis that is a failure like any other,
- * to be made smaller: so this runs a program with a net under it. A fault or a trap, or more than GUARD_SECONDS of processor time,
- * ends the run and becomes its message. What the broken library left behind is in its own reserved memory and stays there.
+ * A policy that is badly broken makes the test crash or never end. Hypothesis is to shrink such a failure like any other, so
+ * this runs a program with a net under it. A fault or a trap, or more than GUARD_SECONDS of processor time, ends the run and
+ * becomes its message. What the broken library left behind stays in its own reserved memory.
  *
  * Not for sanitizers, which want to report the crash themselves.
  */
@@ -26,7 +26,7 @@ static void fall(int number)
 	siglongjmp(landing, number);
 }
 
-/* 0: without limit. Of processor time, as the machine may be busy with other things. */
+/* Limit of processor time, as the machine may be busy with other things; 0: none. */
 static void limit_time(long seconds)
 {
 	struct itimerval limit = { .it_value = { .tv_sec = seconds } };

@@ -1,11 +1,11 @@
 /*
  * The model: a list of live objects with their contents, a shadow of memory that tells which bytes they hold, and the state
- * that constructors set up. It calls the library through its public functions and compares.
+ * that constructors set up. It calls the library's public functions and compares.
  *
- * Contents. The client fills each object with one byte of its own, all that it may write, so that comparing an object
- * with itself moved by one byte proves every byte. An object of a constructed cache is put back into a constructed state
- * before it is freed, as its client must (Bonwick 1994, section 2.1), and into another one each time: so it shows whether
- * the state is kept, or made again without the destructor and the constructor having run.
+ * Contents. The client fills all that it may write of an object with one byte, so that comparing the object with itself moved
+ * by one byte proves every byte. It puts an object of a constructed cache back into a constructed state before it frees it, as
+ * it must (Bonwick 1994, section 2.1), and into another one each time. That shows whether the state is kept, or made again
+ * without running the destructor and the constructor.
  *
  * The library's clock is replaced by one that only OP_TICK moves. One machine at a time: constructors have no context.
  */
@@ -103,12 +103,19 @@ static verdict make_heap(struct machine *machine, uint32_t index)
 	const struct conformance_config *config = machine->config;
 	uint64_t refused = refused_pages(machine);
 	struct sy_heap_config heap;
+	int64_t own[SY_MAX_TUNABLES];
 
 	sy_heap_defaults(machine->policy, &heap);
+	memcpy(own, heap.tunables, sizeof(own));
 	heap.slots = config->slots;
 	heap.nodes = config->nodes;
 	heap.grace_ns = config->grace_ns;
 	memcpy(heap.tunables, config->tunables, sizeof(heap.tunables));
+	if (sy__heap_refuses(&heap)) { /* settings that do not go together: then the policy's own */
+		if (sy_heap_create(machine->pages, &heap))
+			return "a heap was made with settings that its policy refuses";
+		memcpy(heap.tunables, own, sizeof(heap.tunables));
+	}
 	machine->heaps[index] = sy_heap_create(machine->pages, &heap);
 	if (!machine->heaps[index] && refused_pages(machine) == refused)
 		return "a heap was refused, though no page request failed";
@@ -187,7 +194,7 @@ static verdict check_place(struct machine *machine, const struct model_object *o
 	return NULL;
 }
 
-/* Makes a new object the client's, once it is where and as it should be. */
+/* Makes a new object the client's, once it has been checked. */
 static verdict adopt(struct machine *machine, struct model_object object, size_t asked, size_t align, unsigned flags,
                      int node)
 {
@@ -271,7 +278,7 @@ static void start_waiting(struct machine *machine, const struct model_object *ob
 			object->memory, machine_time + machine->config->grace_ns, object->cache };
 }
 
-/* Into another of its constructed states. */
+/* Puts an object into another of its constructed states. */
 static void leave_constructed(struct machine *machine, const struct model_object *object)
 {
 	unsigned char state = (unsigned char)(CONSTRUCTED_BYTE + machine->serial % CONSTRUCTED_STATES);
@@ -330,7 +337,7 @@ static uint32_t free_entry(const struct machine *machine)
 	return machine->cache_count;
 }
 
-/* At least a word; where cache lines are asked for, a line or the smallest part of it that holds the object. */
+/* At least a word. With cache-line alignment: a line, or the smallest part of a line that holds the object. */
 static uint32_t promised_alignment(uint32_t size, uint32_t align, uint32_t flags)
 {
 	uint32_t promised = align > sizeof(void *) ? align : (uint32_t)sizeof(void *), line = SY_CACHE_LINE;
@@ -371,7 +378,7 @@ verdict model_create(struct machine *machine, uint32_t heap_index, uint32_t size
 	return NULL;
 }
 
-/* Over all creations that share a cache: how many there are, and their objects. */
+/* Counts all creations that share a cache, and their objects. */
 uint64_t model_shared_live(const struct machine *machine, const struct sy_cache *cache, unsigned *creations)
 {
 	uint64_t live = 0;
@@ -406,7 +413,7 @@ verdict model_destroy(struct machine *machine, uint32_t index)
 	bool alone = creations == 1 && !(cache->cache->flags & SY_CACHE_KMALLOC); /* a class of kmalloc is the heap's, too */
 
 	if (!alone && cache->live)
-		return NULL; /* whoever leaves a shared cache has freed its objects: nobody could tell whose they are */
+		return NULL; /* a client that leaves a shared cache has freed its objects, as nobody could tell whose they are */
 	if (sy_cache_destroy(cache->cache, &alive)) {
 		if (alone && live)
 			return "a cache was destroyed with objects in use";
@@ -470,7 +477,7 @@ static verdict destroy_heap(struct machine *machine, uint32_t index)
 	return wrong ? wrong : machine->complaint;
 }
 
-/* Every page in use is some living heap's or the environment's. */
+/* Every page in use belongs to a living heap or to the environment. */
 static verdict check_owners(const struct machine *machine)
 {
 	struct sy_pages_counts counts;
@@ -519,7 +526,7 @@ verdict model_tick(struct machine *machine, uint64_t nanoseconds)
 
 /* ---- The end -------------------------------------------------------------------------------------------------- */
 
-/* Whether each slab that a heap has holds an object that the heap itself uses; that of a policy which uses none has no slab. */
+/* Whether each slab of a heap holds an object that the heap itself uses. A policy that uses none has no slab. */
 static bool has_own_objects_only(struct sy_heap *heap)
 {
 	uint64_t pages = 0;

@@ -50,7 +50,7 @@ struct machine {
 	uint32_t waiting_count;
 	struct sy_page *blocks[MAX_BLOCKS];
 	uint32_t block_count;
-	unsigned char *shadow; /* a byte for each of memory: SHADOW_HELD, or the constructed state that it was last in */
+	unsigned char *shadow; /* for each byte of memory: SHADOW_HELD, or the constructed state that it was last in */
 	size_t shadow_bytes;
 	uint32_t serial;
 	const char *complaint; /* of a constructor or destructor */
@@ -62,7 +62,7 @@ typedef const char *verdict;
 
 verdict machine_start(struct machine *, const struct sy_policy *);
 verdict machine_end(struct machine *); /* frees, destroys, and checks that all memory is back */
-void machine_free(struct machine *);   /* whatever became of it */
+void machine_free(struct machine *);   /* whatever state the machine is in */
 
 verdict model_create(struct machine *, uint32_t heap, uint32_t size, uint32_t align, uint32_t flags, bool constructed);
 verdict model_destroy(struct machine *, uint32_t cache);
@@ -75,7 +75,7 @@ verdict model_check(struct machine *); /* everything; check.c */
 
 /* What model.c and check.c share. */
 size_t model_place(const struct machine *, const void *); /* byte from the start of memory; beyond its end: elsewhere */
-bool model_in_heap(const struct machine *, uint32_t heap, const unsigned char *); /* in a page that holds its objects */
+bool model_in_heap(const struct machine *, uint32_t heap, const unsigned char *); /* in a page that holds the heap's objects */
 verdict model_contents(const struct model_object *);
 /* Objects of all creations that share a cache, and how many creations there are. */
 uint64_t model_shared_live(const struct machine *, const struct sy_cache *, unsigned *creations);

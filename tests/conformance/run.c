@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CACHE_FLAGS 0x7fu /* those that a client may give */
+#define CACHE_FLAGS 0x7fu /* flags that a client may give */
 
 static unsigned slot_of(const struct machine *machine, const struct op *op)
 {
@@ -17,7 +17,7 @@ static uint32_t heap_of(const struct machine *machine, const struct op *op)
 	return op->heap % machine->config->heaps;
 }
 
-/* SY_ANY_NODE or a node that there is. */
+/* SY_ANY_NODE, or a node that exists. */
 static int node_of(const struct machine *machine, const struct op *op)
 {
 	return op->node < 0 ? SY_ANY_NODE : op->node % (int)machine->config->nodes;
@@ -121,7 +121,7 @@ static verdict run_pages_free(struct machine *machine, const struct op *op)
 	return NULL;
 }
 
-/* The page request that comes as number `requests` from now will fail. */
+/* Makes the request fail that comes `requests` page requests from now. */
 static void arm(struct machine *machine, uint64_t requests)
 {
 	sy_pages_fail_after(machine->pages, requests);

@@ -1,9 +1,9 @@
 """Makes a failed program of conformance-soak short:  python tests/conformance/shrink.py POLICY SEED
 
-The program of a seed has up to 4,000 operations on a machine with many settings. What it needs to fail is found as in delta
-debugging (Zeller and Hildebrandt 2002): parts are left out, halves first and single operations last, as long as what is left
-fails too, in whatever way; then settings and numbers go to their simplest value, one by one, until nothing more helps.
-Every operation means something in any program (conformance.h), so that nothing has to be put in order again in between.
+The program of a seed has up to 4,000 operations on a machine with many settings. It is made short by delta debugging (Zeller and
+Hildebrandt 2002): parts are left out, halves first and single operations last, as long as the rest still fails in any way. Then
+settings and numbers go to their simplest value, one by one, until nothing more helps. Every operation means something in any
+program (conformance.h), so that nothing has to be put in order again in between.
 
 Prints the machine, the operations, and which of them fails how. Exit status 0: nothing fails any more; 1: it does; 2: wrong usage.
 """
@@ -100,7 +100,7 @@ def _simplify_ops(config: Config, program: list[Op], fails: Fails) -> list[Op]:
 
 
 def shrink(config: Config, program: list[Op], fails: Fails) -> tuple[Config, list[Op], Result]:
-    """The simplest machine and shortest program found that fail, and how. Raises ValueError when the given ones don't."""
+    """The simplest machine and shortest program found that fail, and how. ValueError: the given ones do not fail."""
     result = fails(config, program)
     if not result:
         raise ValueError("the program does not fail")

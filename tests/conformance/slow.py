@@ -1,10 +1,10 @@
-"""The slow tier: ten million random operations for every policy, and what was run written into docs/conformance.md.
+"""The slow tier: ten million random operations for every policy. Writes what was run into docs/conformance.md.
 
     python tests/conformance/slow.py [BUILD…]
 
-BUILD: plain, sanitized, aarch64-linux-gnu, arm-linux-gnueabihf; none given: all. They are the trees that make test, make test-cross
-and this share under build/. `plain` runs SLABYARD_CONFORMANCE_OPS operations per policy (default 10,000,000), the others the
-part of it that SHARES says, as each operation takes so much longer there. Policies run side by side, as many as there are CPUs.
+BUILD: plain, sanitized, aarch64-linux-gnu, arm-linux-gnueabihf; none given: all. make test, make test-cross and this program share
+these trees under build/. `plain` runs SLABYARD_CONFORMANCE_OPS operations per policy (default 10,000,000). The others run the part
+of it that SHARES says, as each operation takes much longer there. Policies run side by side, as many as there are CPUs.
 
 A program that breaks a promise is made short (shrink.py) and printed. Exit status 0: every promise was kept; 1: one was broken;
 2: wrong usage; 4: a tool is missing.

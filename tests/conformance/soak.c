@@ -2,8 +2,8 @@
  * Random programs for every policy:  conformance-soak [OPERATIONS [SEED [POLICY…]]]
  *
  * OPERATIONS per policy, else the environment's SLABYARD_CONFORMANCE_OPS, else 100,000, are spread over programs of up to
- * 4,000, each with a machine of its own (draw.c). Some programs are run again as often as they make page requests, another of
- * these failing each time. Those runs count as runs, and what fails in them as failed; operations are those drawn only.
+ * 4,000, each with a machine of its own (draw.c). Some programs are run again once for each of their page requests, with that
+ * request failing. These runs count under runs, and their failed requests under failed; operations counts only those drawn.
  *
  * Prints a table with a line for each policy:
  *
@@ -40,7 +40,7 @@ struct sum {
 static const struct sy_policy *soaked;
 static uint64_t soaked_seed;
 
-/* A sanitizer's, when it is about to end the program. */
+/* The handler that a sanitizer calls before it ends the program. */
 void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 
 static void say_seed(void)
@@ -73,7 +73,7 @@ static bool run_once(const struct conformance_program *program, struct sum *sum,
 	return false;
 }
 
-/* A program whole, and with each of its page requests failing if it is meant for that. */
+/* Runs a whole program; if it is meant for that, again with each of its page requests failing. */
 static bool run_all(struct conformance_program *program, struct sum *sum)
 {
 	struct conformance_result result;

@@ -68,7 +68,7 @@ _operations = st.one_of(*[_creates] * 3, *[_allocs] * 6, *[_kmallocs] * 3, *[_fr
 
 
 def _chapters(operations: st.SearchStrategy[Op], count: int) -> st.SearchStrategy[list[Op]]:
-    """Lists of operations, several joined: a single one is drawn far too short, however long it may be."""
+    """Lists of operations, several of them joined: Hypothesis draws a single list far too short, however long it may be."""
     return st.tuples(*[st.lists(operations, max_size=20)] * count).map(lambda parts: [op for part in parts for op in part])
 
 
@@ -81,7 +81,7 @@ def _few(op: Op) -> Op:
     return replace(op, b=op.b % FEW)
 
 
-# Of few enough page requests to let each of them fail.
+# Programs with few enough page requests to let each of them fail.
 short_programs = _chapters(_operations.map(_few), 3)
 
 

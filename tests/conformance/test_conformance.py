@@ -46,7 +46,7 @@ def test_random_programs(policy: str, data: st.DataObject, program: list[Op]) ->
 
 
 def check_failing_each(policy: str, config: Config, program: list[Op]) -> int:
-    """Runs a program as often as it makes page requests, another of them failing each time; how often."""
+    """Runs a program once for each of its page requests, with that request failing. Returns how often."""
     program = [op for op in program if op.kind is not Kind.FAIL]  # one failure is enough
     requests = check(policy, config, program).page_requests
     for number in range(1, requests + 1):

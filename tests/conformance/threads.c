@@ -1,10 +1,10 @@
 /*
  * Every policy under real threads:  conformance-threads [OPERATIONS]
  *
- * Each of four threads makes OPERATIONS (default 100,000) random steps on one heap of threads: it allocates an object,
- * writes it, and exchanges it for whatever lies in a random cell of a table that all threads share. What it gets, most often
- * an object of another thread, it verifies and frees. So objects are freed where they were not
- * allocated all the time, and no thread but the holder ever touches one: a byte that changed is the allocator's fault.
+ * Each of four threads makes OPERATIONS (default 100,000) random steps on one heap of threads: it allocates an object, writes
+ * it, and exchanges it for whatever lies in a random cell of a table that all threads share. It verifies and frees what it
+ * gets, most often an object of another thread. So objects are freed all the time where they were not allocated, and no thread
+ * but the holder ever touches one: a byte that changed is the allocator's fault.
  *
  * One cache is constructed, one waits for grace periods (the first thread lets time pass), the rest is kmalloc. Memory is
  * ample: what happens when it is short is the business of conformance-soak. In the end all is freed, and no page may be left.
@@ -28,7 +28,7 @@ enum { CONSTRUCTED, TYPESAFE, PLAIN, CACHES, KMALLOC = CACHES };
 
 static const size_t cache_sizes[CACHES] = { [CONSTRUCTED] = 72, [TYPESAFE] = 200, [PLAIN] = 1100 };
 
-/* At the start of each object, the rest of which is filled with the seed's lowest byte. */
+/* The start of each object; the rest is filled with the seed's lowest byte. */
 struct mark {
 	uint32_t kind, bytes;
 };

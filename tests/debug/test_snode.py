@@ -1,4 +1,4 @@
-"""The report that docs/debugging.md shows is the one that the program makes, but for addresses, threads and times. Run by ctest.
+"""The program makes the report that docs/debugging.md shows, except for addresses, threads and times. Run by ctest.
 
 test_snode.py PROGRAM DOCUMENT
 """

@@ -2,12 +2,13 @@
 
     python tests/faults/kernel_kills.py [--points N] [--phases unpacking,linking,...] [--seed N] [--keep FOLDER]
 
-A kernel is built once whole, which tells how long each phase takes: `unpacking` and changing the source, `configuring`, `compiling`,
-`linking` and copying the result. Then builds are killed at --points moments, spread over the phases in this order, each build over what
-the ones before have left: but the source goes before a kill at unpacking, the objects before one at configuring; at compiling and linking
-some sources are newer than their objects, so that make writes over whole files. Every other kill is of the process alone, the rest of
-it and of all compilers at once. After each, nothing but a whole kernel may lie in the kernels' folder, and what lost its master must end.
-In the end the same command builds the kernel that the first did, to the byte but for the number of links that its version tells.
+The first build of a kernel is not killed. It tells how long each phase takes: `unpacking` and changing the source, `configuring`,
+`compiling`, `linking` and copying the result. Then builds are killed at --points moments, spread over the phases in this order.
+Each goes on with what the build before has left. But the source is removed before a kill at unpacking, and the objects before one
+at configuring; at compiling and linking some sources are newer than their objects, so that make writes over whole files. Every
+second kill ends the process alone, the others end all compilers with it. After each kill only whole kernels may lie in the kernels'
+folder, and processes without their parent must end. At last the same command builds the same kernel as at first, to the byte,
+except for the number of links in its version.
 
 Needs what building a kernel for um needs (docs/kernels.md). It takes the time of about two builds, and a few seconds for each kill; with
 ccache's gcc in PATH, much less. The status is 1 where something did not hold.
@@ -30,7 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 COMMAND = (sys.executable, "-P", "-m", "slabyard", "kernel", "build", "--allocator", "slub")
-PATIENCE = 300  # seconds for what unpacks or compiles without a master to end
+PATIENCE = 300  # seconds in which processes that unpack or compile without a parent must end
 LONG = 1800  # seconds of a build at most
 TICK = 0.005
 SHORTEST = 3.0  # seconds of a phase at least, for moments in it
@@ -47,7 +48,7 @@ class Place:
         return any(True for _ in self.kernels.glob(pattern))
 
     def phase(self) -> str:
-        """What a build that runs here is doing, by the files that there are."""
+        """What a running build does now, by the files that exist."""
         if not self._any("sources/*[!t]/Makefile"):  # but that of .part
             return "unpacking"
         if self._any("builds/*/.tmp_vmlinux*") or self._any("builds/*/vmlinux.o"):
@@ -74,7 +75,7 @@ class Place:
         return found
 
     def finished(self) -> Path | None:
-        """The folder of a kernel that the lab takes for whole. AssertionError where it is not."""
+        """The folder of the kernel that the lab takes for whole. AssertionError where it is not."""
         places = [path for path in self.kernels.glob("kernels/*") if path.suffix not in (".part", ".lock")]
         if not places:
             return None
@@ -85,7 +86,7 @@ class Place:
 
 
 def content(kernel: Path | None) -> str:
-    """A hash of a kernel's image, but for how often it was linked, and the id that the linker makes of it; of none: nothing."""
+    """A hash of a kernel's image, without the number of links and the linker's id of it. An empty text: there is no image."""
     if kernel is None:
         return ""
     image = re.sub(rb"#\d+ 1970", b"#1 1970", (kernel / "linux").read_bytes())
@@ -105,7 +106,7 @@ def whole(place: Place) -> dict[str, float]:
 
 
 def kill(place: Place, phase: str, after: float, everything: bool) -> str:
-    """Kills a build so many seconds after it came to a phase; in which it was."""
+    """Kills a build that many seconds after it came to a phase. Returns the phase that it was in."""
     process = place.start()
     until = time.monotonic() + LONG
     while place.phase() != phase and process.poll() is None and time.monotonic() < until:
@@ -130,8 +131,8 @@ def kill(place: Place, phase: str, after: float, everything: bool) -> str:
 
 
 def prepare(place: Place, phase: str) -> None:
-    """Brings the folder back to before a phase."""
-    for pattern in {"unpacking": ("sources/*",), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
+    """Brings the folder back to before a phase. Links are counted from the start, as a number of more digits moves what follows it."""
+    for pattern in {"unpacking": ("sources/*", "builds/*/.version"), "configuring": ("builds/*",)}.get(phase, ("builds/*/.version",)):
         for path in place.kernels.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     if (kernel := place.finished()) is not None:
@@ -141,16 +142,16 @@ def prepare(place: Place, phase: str) -> None:
 
 
 def make_older(place: Place, every: int) -> None:
-    """Has make write over one of so many of the objects that it has: their sources are newer."""
-    sources = next(path for path in place.kernels.glob("sources/*") if path.is_dir() and path.suffix != ".part")
+    """Has make write over a part of its objects, one in that many: their sources become newer."""
+    sources = next((path for path in place.kernels.glob("sources/*") if path.is_dir() and path.suffix != ".part"), None)
     build = next((path for path in place.kernels.glob("builds/*") if path.is_dir() and path.suffix != ".part"), None)
-    if build is None:
+    if sources is None or build is None:
         return
     for path in [path for number, path in enumerate(sorted(build.rglob("*.o"))) if number % every == 0]:
         source = (sources / path.relative_to(build)).with_suffix(".c")
         if source.is_file():
             source.touch()
-    for path in [*build.glob(".tmp_vmlinux*"), *build.glob("vmlinux.o")]:  # by which the phase is told
+    for path in [*build.glob(".tmp_vmlinux*"), *build.glob("vmlinux.o")]:  # these tell the phase
         path.unlink()
 
 

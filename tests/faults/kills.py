@@ -2,10 +2,11 @@
 
     python tests/faults/kills.py [--points N] [--disks N] [--verbs import,compare,sweep,record] [--seed N]
 
-Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be what it was
-before, or the whole new one; no process of its may be left; and now and then it runs again over what was left, and must end as the first
-time did. A sweep goes on from one kill to the next, and no run of it may be lost or done twice. With --disks, each verb writes to so many
-disks, from one that is too small for anything to one that is large enough: one line tells, and nothing is left, or the whole is there.
+Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be the
+old one or the whole new one, and none of its processes may be left. Now and then it runs again over what was left, and must end as
+it did the first time. A sweep goes on from one kill to the next; no run of it may be lost or done twice. With --disks, each verb
+writes to that many disks, from one that is too small for anything to one that is large enough. Either it says so in one line and
+leaves nothing, or all of its output is there.
 
 Prints a line for each verb; the status is 1 where something did not hold, 4 where a tool is missing.
 """
@@ -33,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "traces/find.parquet"
 CAPTURE = ROOT / "tests/data/linux-6.1-um-slub/hackbench/trace.txt.xz"
 COMMAND = (sys.executable, "-P", "-m", "slabyard")
-AGAIN = 10  # one kill in so many is followed by a whole run
+AGAIN = 10  # one kill in this many is followed by a whole run
 PATIENCE = 10  # seconds for children to end
 LONG = 120  # seconds of a run at most
 PAGE = 4096
@@ -45,7 +46,7 @@ class Verb:
 
     name: str
     words: Callable[[Path], list[str]]
-    output: Callable[[Path], str | None]  # None: there is none; raises where it is half one
+    output: Callable[[Path], str | None]  # None: there is no output; raises where there is half of one
     goes_on: bool = False  # what was done stays done
     same: bool = True  # each run writes the same
 
@@ -69,7 +70,8 @@ def _comparison(folder: Path) -> str | None:
 
 
 def _sweep(folder: Path) -> str | None:
-    """The keys of its runs: each line of the journal but a last one without its end is whole, and so are the files of columns."""
+    """The keys of a sweep's runs. Each line of the journal is whole, except a last one without its end; and so are the files
+    of columns."""
     keys: list[str] = []
     for path in sorted((folder / "p").glob("*.parquet")):
         columns = pq.read_table(path, columns=["key"])["key"].to_pylist()
@@ -110,7 +112,7 @@ def verbs() -> list[Verb]:
 
 
 def start(verb: Verb, folder: Path) -> subprocess.Popen[str]:
-    # A sweep's scratch is elsewhere: a run without room for it has failed, which is another thing than a full disk for the results.
+    # A sweep's scratch folder is elsewhere: a run without room for it has failed, which is not the same as a full disk for the results.
     environment = os.environ | ({} if verb.goes_on else {"TMPDIR": str(folder)})
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
     return subprocess.Popen([*COMMAND, *verb.words(folder)], env=environment, start_new_session=True, text=True, **streams)
@@ -139,7 +141,7 @@ def alive(session: int) -> list[str]:
 
 
 def killed(verb: Verb, folder: Path, after: float) -> None:
-    """Kills a run after so many seconds. AssertionError where a process stays."""
+    """Kills a run after that many seconds. AssertionError where a process stays."""
     process = start(verb, folder)
     try:
         process.wait(after)
@@ -157,7 +159,7 @@ def killed(verb: Verb, folder: Path, after: float) -> None:
 
 
 def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
-    """How many kills, and what did not hold."""
+    """Returns how many kills there were, and what failed."""
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="slabyard-kills-") as place:
         first = Path(place) / "first"
@@ -195,7 +197,7 @@ def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
 
 @contextmanager
 def disk(folder: Path, size: int) -> Iterator[bool]:
-    """A disk of so many bytes at a folder. False: this user may mount none."""
+    """Mounts a disk of that many bytes at a folder. False: this user may mount none."""
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True).returncode:
         yield False
         return
@@ -206,7 +208,7 @@ def disk(folder: Path, size: int) -> Iterator[bool]:
 
 
 def fill(verb: Verb, disks: int) -> tuple[int, list[str]]:
-    """How many disks, and what did not hold."""
+    """Returns how many disks there were, and what failed."""
     wrong: list[str] = []
     served = 0
     with tempfile.TemporaryDirectory(prefix="slabyard-disks-") as place:

@@ -1,8 +1,9 @@
 /*
  * A program that goes on without memory:  program [threads | forks | maps | locks]
  *
- * It allocates, resizes and frees in all ways, verifies what it holds, and takes NULL, or a thread or child that cannot be made, for an
- * answer. syscalls.py has one system call of it fail, each in turn. It prints "ok", whatever failed; or says what is wrong, status 1.
+ * It allocates, resizes and frees in all ways, verifies what it holds, and accepts NULL, or that a thread or child cannot be
+ * made. syscalls.py makes one system call of it fail, each in turn. Whatever failed, it prints "ok"; or it says what is wrong,
+ * and its status is 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,10 +2,10 @@
 
     python tests/faults/syscalls.py [--library FILE] [--policies A,B] [--every N] [--jobs N]
 
-A run is right if the program says "ok", or ends with one line of the loader's or of slabyard's that tells what is missing. A crash,
-a hang, other contents or a second line is a finding, unless the program alone ends so too: the loader's first calls are no
-allocator's. --every N: only each Nth call of a kind, from the first on.
-Prints how many calls failed, by call; the status is 1 where there was a finding.
+A run is right if the program says "ok", or ends with one line of the loader or of slabyard that says what is missing. A crash, a
+hang, other contents or a second line is a finding, unless the program ends in the same way without the library: the loader's first
+calls are not an allocator's. --every N: only each Nth call of a kind, from the first on. Prints how many calls failed, by call; the
+status is 1 where there was a finding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 POLICIES = ("yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4")
 KINDS = ("alone", "threads", "forks", "maps", "locks")
-# What the kernel's manual has each of them fail with, the errors that a program can meet.
+# The errors that a program can meet, by the kernel's manual of each call.
 ERRORS = {
     "mmap": ("ENOMEM",), "munmap": ("ENOMEM",), "mprotect": ("ENOMEM",), "madvise": ("ENOMEM", "EAGAIN"), "mremap": ("ENOMEM",),
     "mincore": ("EAGAIN",), "mlock": ("ENOMEM",), "munlock": ("ENOMEM",), "mlockall": ("ENOMEM",), "membarrier": ("ENOSYS",),
@@ -78,13 +78,13 @@ def points(program: Path, library: Path, policies: list[str], every: int, folder
 
 
 def fails(program: Path, library: Path, point: Point) -> str | None:
-    """What is wrong with the program where this call fails, and not with the program alone; None: nothing."""
+    """What is wrong with the program where this call fails, if the program alone is right; None: nothing."""
     wrong = ends(program, library, point)
     return wrong if wrong and ends(program, None, point) != wrong else None
 
 
 def ends(program: Path, library: Path | None, point: Point) -> str | None:
-    """How the program ends where this call fails; None: well."""
+    """How the program ends where this call fails; None: without an error."""
     inject = f"--inject={point.call}:error={point.error}:when={point.number}"
     command = strace(program, library, point.policy, point.kind, "-o", os.devnull, f"--trace={point.call}", inject)
     try:

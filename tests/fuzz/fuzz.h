@@ -46,7 +46,7 @@ static inline uint32_t take_scaled(struct bytes *bytes)
 	return number << take8(bytes) % 17;
 }
 
-/* The policy of a number; any number has one. */
+/* The policy with that number; any number has one. */
 static inline const struct sy_policy *policy_of(unsigned number)
 {
 	unsigned count = 0;

@@ -80,7 +80,7 @@ static void end_cache(struct cache *cache)
 	if (!cache->cache)
 		return;
 	sy_cache_describe(cache->cache, &described);
-	if (described.users > 1 && cache->objects) /* which is a client's mistake that nobody notices */
+	if (described.users > 1 && cache->objects) /* a client's mistake that nobody notices */
 		return;
 	if (sy_cache_destroy(cache->cache, &alive)) {
 		FUZZ_CHECK(!cache->objects);

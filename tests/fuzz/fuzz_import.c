@@ -1,4 +1,4 @@
-/* The importer's passes over bytes that are a capture in two parts, or none at all. */
+/* The importer's passes over bytes that are a capture in two parts, or no capture at all. */
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz.h"
 #include "import/import.h"
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Instead of import/fatal.c: a capture that is refused is right. What the passes hold then is lost. */
+/* Stands in for import/fatal.c, as refusing a capture is right. What the passes hold at that moment is lost. */
 static jmp_buf refused;
 
 void die(const char *format, ...)

@@ -56,7 +56,7 @@ def command(*words: str | Path) -> None:
 
 
 def one_of(data: bytes, *commands: Sequence[str | Path]) -> None:
-    """One of them, which the input chooses: each takes its time."""
+    """One of them, chosen by the input, as each takes time."""
     command(*commands[sum(data[-8:]) % len(commands)])
 
 
@@ -70,7 +70,7 @@ def file_of(data: bytes, name: str = "input") -> Path:
 
 
 def trace_bytes(data: bytes) -> None:
-    """A Parquet file, any of whose bytes are other ones."""
+    """A Parquet file with any of its bytes changed."""
     path = file_of(data, "t.parquet")
     one_of(
         data, ("info", path), ("info", path, "--caches", "--call-sites"), ("export", path, "--format", "folded", "-o", FOLDER / "out.txt")
@@ -78,7 +78,7 @@ def trace_bytes(data: bytes) -> None:
 
 
 def trace_metadata(data: bytes) -> None:
-    """A trace with such JSON for its metadata."""
+    """A trace with that JSON as its metadata."""
     table = trace.made_rows({"time": np.arange(4), "kind": pa.array(["kmalloc", "kfree", "snapshot", "mm_page_alloc"])}, 4)
     path = FOLDER / "m.parquet"
     pq.write_table(table.replace_schema_metadata({trace.METADATA_KEY: data}), path)

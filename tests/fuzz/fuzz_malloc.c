@@ -5,10 +5,10 @@
 
 #include <malloc.h>
 
-#define ALIGNMENT 16u /* of objects of more than 8 bytes; of others 8 */
+#define ALIGNMENT 16u /* of objects of more than 8 bytes; smaller ones have 8 */
 #define MOST_OPS 1500
 
-struct sy_heap *sy__process_heap(void); /* malloc/parts.h, whose members bear the names that are others here */
+struct sy_heap *sy__process_heap(void); /* malloc/parts.h, whose members have the names that this file redefines */
 
 static size_t take_size(struct bytes *bytes)
 {

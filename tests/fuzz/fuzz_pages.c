@@ -55,7 +55,7 @@ static void take_config(struct bytes *bytes, struct sy_pages_config *config)
 	take_zones(bytes, config);
 }
 
-/* As a snapshot would, which may contradict itself. */
+/* A state as a snapshot gives it, which may contradict itself. */
 static void populate(struct bytes *bytes, struct sy_pages *pages)
 {
 	uint64_t blocks[SY_MIGRATE_TYPES][SY_ORDERS] = { { 0 } }, pageblocks[SY_MIGRATE_TYPES] = { 0 };

@@ -1,4 +1,5 @@
-/* The replay's file: a good one, of which any bytes are changed. What is accepted is replayed, and must be as good as it says. */
+/* The replay's file: a good one with any bytes changed. A file that is accepted is replayed, and must be as good as it
+ * claims. */
 #define _GNU_SOURCE /* clock_gettime */
 #include "check.h"
 #include "core/types.h"

@@ -7,7 +7,7 @@
 #include "programs/options.h"
 #include "programs/spec.h"
 
-/* A refusal is one line, printable, and not cut off by the room it has. */
+/* A refusal is one line, printable, and not cut off, however little room it has. */
 static void line(const char *text)
 {
 	FUZZ_CHECK(*text && strlen(text) + 1 < sizeof(((struct sy_fault *)0)->text));

@@ -1,4 +1,4 @@
-/* The inputs that are kept, without libFuzzer:  fuzz_NAME FOLDER. Each is one that a mistake was found with, or reaches far. */
+/* The inputs that are kept, without libFuzzer:  fuzz_NAME FOLDER. Each input found a mistake, or reaches far into the code. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -1,10 +1,10 @@
-"""Runs the fuzzers, each for so many seconds, from the corpus that is kept: make fuzz FUZZ=SECONDS.
+"""Runs each fuzzer for SECONDS seconds, beginning with the kept corpus: make fuzz FUZZ=SECONDS.
 
     python tests/fuzz/run.py SECONDS [NAME...]
 
-NAME: of a fuzzer, as `caches` or `trace_columns`; none: all. Fuzzers of the lab are left out, with a line, where atheris is not there.
-What a fuzzer finds is in build/fuzz/findings/, and the status is then 1. What reaches new places is kept in build/fuzz/corpus/ for the
-next run; of these inputs, few and small ones are committed in tests/fuzz/corpus/.
+NAME: of a fuzzer, as `caches` or `trace_columns`; none: all. Without atheris the lab's fuzzers are left out, which a line says.
+What a fuzzer finds is in build/fuzz/findings/, and the status is then 1. Inputs that reach new code are kept in build/fuzz/corpus/
+for the next run; a few small ones are committed in tests/fuzz/corpus/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build/fuzz"
 PROGRAMS = tuple(sorted(path.stem.removeprefix("fuzz_") for path in HERE.glob("fuzz_*.c")))
-# that malloc is fuzzed under, in turns
+# policies, in turns, under which malloc is fuzzed
 POLICIES = ("yard", "yard:harden=all", "slub", "slub:harden=all", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4")
 LEAST = 2  # seconds of one run
 MOST_MEMORY = 3000  # MiB

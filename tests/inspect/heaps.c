@@ -1,6 +1,6 @@
 /*
- * Two heaps of threads for tests/inspect/test_heaps.py, of the spec that the first argument is, with a cache of its own in each. Prints
- * the addresses of an object in use and of a free one, then waits for the end of its input.
+ * Two heaps of threads for tests/inspect/test_heaps.py, of the spec in the first argument, each with a cache of its own.
+ * Prints the addresses of an object in use and of a free one, then waits for the end of its input.
  */
 #include <slabyard/slabyard.h>
 

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 OBJECTS, USED = 400, 300
-WITHOUT_CACHES = ("bsd44", "svr4", "sunos4", "slob")  # whose slabs hold objects of any cache
+WITHOUT_CACHES = ("bsd44", "svr4", "sunos4", "slob")  # policies whose slabs hold objects of any cache
 
 
 def ask(tool: str, *words: str) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Real kernels, built and booted: `make test-kernel` (pytest collects this file only when it is named).
 
-Every allocator of every version of Linux that the lab builds, Linux's own and each policy of slabyard, boots to every workload, a
-memory hog among them, under user-mode Linux; every policy of slabyard also on four CPUs with two nodes, under QEMU. There is no trouble
-in any log, with the kernel's own checks on in all kernels of ours, and every invariant of the heap holds at the end. A whole-boot trace
-comes out complete, and its replay agrees with the kernel; the calls of a kernel on slabyard, made again, hold the same pages; a flame
-graph finds its functions; what a kernel executes is counted; the benchmark inside the kernel comes to its end.
+Under user-mode Linux, every version of Linux that the lab builds boots to every workload, a memory hog among them, with each of its
+own allocators and each policy of slabyard. Under QEMU, every policy of slabyard also boots on four CPUs with two nodes. No log has
+trouble, with the kernel's own checks on in all our kernels, and every invariant of the heap holds at the end. A whole-boot trace is
+complete, and its replay agrees with the kernel. The logged calls of a kernel on slabyard, replayed, hold the same pages. A flame
+graph finds its functions, a kernel's instructions are counted, and the benchmark inside the kernel comes to its end.
 
-The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a processor.
-Tests for QEMU are one group, so that with several at a time (pytest -n) no two guests of four CPUs are in each other's way. They run on
-x86_64, and where SLABYARD_KERNEL_ARCHES names it on arm64, which needs packages of that architecture.
+The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a
+processor. Tests for QEMU are one group, so that two guests of four CPUs never run at the same time (pytest -n). They run on x86_64,
+and also on arm64 where SLABYARD_KERNEL_ARCHES names it; that needs packages of that architecture.
 
 SLABYARD_KERNEL_ALLOCATORS (specs, separated by blanks), SLABYARD_KERNEL_LINUX and SLABYARD_KERNEL_ARCHES (separated by commas) narrow
 it. The tests named `smoke` are CI's: one kernel, every policy, one workload.
@@ -41,14 +41,14 @@ STOCK = [case for case in ALL if not case[1].startswith("slabyard")]
 OURS = [case for case in ALL if case[1].startswith("slabyard")]
 ARCHES = os.environ.get("SLABYARD_KERNEL_ARCHES", "um,x86_64").split(",")
 UM = pytest.mark.skipif("um" not in ARCHES, reason="not asked for")
-TIMEOUT = 1800  # seconds for a boot; they say nothing of how busy this machine is
+TIMEOUT = 1800  # seconds for a boot; no measure of how busy this machine is
 AGREES = 0.05  # of the kernel's own figure
 AGREES_LESS = {
-    "slabyard:bsd44": 0.15,  # what its pages had room for before the trace, a replay does not know (docs/fidelity.md)
-    "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, whose slot a trace does not tell
+    "slabyard:bsd44": 0.15,  # a replay does not know what its pages had room for before the trace (docs/fidelity.md)
+    "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, and a trace does not tell their slot
 }
 AGREES_GUEST = 0.1  # four CPUs had slabs before anything can be traced
-# Of memory there is little: a hog has it sooner.
+# There is little memory, so that a hog takes it all sooner.
 LITTLE = {"um": machine.Hardware(256 << 20), **dict.fromkeys(("x86_64", "arm64"), machine.Hardware(320 << 20, 4, 2))}
 EMULATED = [arch for arch in ARCHES if arch != "um"]
 _FILEIO = "sysbench fileio --file-num=64 --file-total-size=8M --file-block-size=16K --file-test-mode=rndwr"
@@ -62,7 +62,7 @@ LESS = {
     "tar": f"sh -c 'tar c -C {Path(workloads.HEADERS).parent} linux | tar x -C /mnt && rm -r /mnt/linux'",
     "oom": "sh -c 'tail /dev/zero; hackbench -g 1 -l 5'",
 }
-SELDOM_SLOW = ("bsd44", "svr4", "sunos4")  # their slow path is that to new pages alone, in which a sample may not fall
+SELDOM_SLOW = ("bsd44", "svr4", "sunos4")  # their only slow path is the one to new pages, and no sample may fall into it
 _ONLINE = "/sys/devices/system/cpu/cpu3/online"
 CPUS = f"sh -c 'hackbench -g 1 -l 40 & for on in 0 1 0 1; do sleep 0.2; echo $on >{_ONLINE} || exit 1; done; wait'"  # one goes and comes
 SOUND = "grep -q ^sound /proc/slabyard_check"  # the policy's own check of every invariant
@@ -90,7 +90,8 @@ def plan(linux: str, spec: str, workload: str, arch: str = "um", debug: bool = F
 
 
 def every_workload(linux: str, spec: str, arch: str) -> machine.Plan:
-    """Those of `all` in one boot, each with less to do; ours with the kernel's own checks on, and behind all the check of the heap."""
+    """Those of `all` in one boot, each with less to do. Our kernels have the kernel's own checks on, and end with the check
+    of the heap."""
     planned = plan(linux, spec, "all", arch, debug=(linux, spec) in OURS)
     single = itertools.takewhile(lambda name: name != "all", workloads.WORKLOADS)
     parts = [workloads.WORKLOADS[name] for name in single if name != "boot"]
@@ -119,7 +120,7 @@ def test_smoke_every_policy_of_slabyard_boots_and_serves_hackbench(linux: str, a
     assert run.caches(done.texts["after/slabinfo"]) or not has_slabs(allocator)
 
 
-# Bugs of Linux's own module for that (drivers/misc/lkdtm), and what a kernel of ours calls them.
+# Bugs of Linux's own module for that (drivers/misc/lkdtm), and the names that our kernels report for them.
 BUGS = {
     "SLAB_FREE_DOUBLE": "double free",
     "SLAB_LINEAR_OVERFLOW": "write past the end",

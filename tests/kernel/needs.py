@@ -1,7 +1,7 @@
 """What the kernel tests need of this machine, looked for before anything is built: `make test-kernel` begins with it.
 
-One line tells all programs and headers that are missing, and how to get them; the exit status is then 4. With `smoke`, what the
-tests named so need. SLABYARD_KERNEL_ARCHES and SLABYARD_KERNEL_LINUX narrow it as they narrow the tests (boots.py).
+One line names all programs and headers that are missing, and how to get them; the exit status is then 4. With `smoke`, only what
+the tests of that name need. SLABYARD_KERNEL_ARCHES and SLABYARD_KERNEL_LINUX narrow it as they narrow the tests (boots.py).
 """
 
 from __future__ import annotations

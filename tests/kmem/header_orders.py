@@ -1,7 +1,8 @@
-"""Compiles the kernel's headers for programs: each alone, and all of them in two orders, so that each stands before and behind every other.
+"""Compiles the kernel's headers for programs: each alone, and all of them in two orders, so that each stands before and
+behind every other.
 
-The compiler does not warn of what system headers define twice, which most of these say they are: it is given copies that don't say so.
-"""
+Most of these headers say that they are system headers, and the compiler does not warn of what such headers define twice. So
+it gets copies that don't say so."""
 
 import argparse
 import shutil

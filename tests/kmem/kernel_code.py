@@ -1,4 +1,4 @@
-"""Runs the example of docs/kernel-code.md: its program and its commands, as they stand there, on a kernel's source.
+"""Runs the example of docs/kernel-code.md on a kernel's source: its program and its commands, as they stand there.
 
 The kernel is that of Debian's package linux-source-6.1. Without it the test is skipped (77), but fails under CI, which installs it.
 A pkg-config of our own answers for the library as it was built, since nothing is installed here.
@@ -19,7 +19,7 @@ EXPECTED = "cache\ndepot\nmagazine\npage\nslab\n"
 
 
 def unpack(work: Path) -> Path:
-    """What the example takes of the kernel's source."""
+    """The part of the kernel's source that the example uses."""
     tree = work / TREE
     if not (tree / "unpacked").exists():
         wanted = tuple(f"{TREE}/{part}" for part in ("tools/lib/rbtree.c", "tools/include/"))

@@ -89,7 +89,7 @@ struct names *names_new(void)
 	return names;
 }
 
-/* Twice as many buckets; where there is no memory for them, the old ones go on. */
+/* Doubles the buckets. If there is no memory for them, the old ones stay in use. */
 static void rehash(struct names *names)
 {
 	size_t count = names->bucket_count * 2;

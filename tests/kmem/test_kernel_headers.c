@@ -1,6 +1,6 @@
 /*
- * What kernel code uses beside the allocator (include/slabyard/kernel/linux), as kernel code uses it, and names of newer kernels:
- * lists, errors, objects that leave their scope, readers whose objects wait for them. Run under every policy.
+ * What kernel code uses beside the allocator (include/slabyard/kernel/linux), used as kernel code does: lists, errors, objects
+ * that leave their scope, readers whose objects wait for them, and names of newer kernels. Run under every policy.
  */
 #include <linux/cleanup.h>
 #include <linux/err.h>
@@ -148,7 +148,7 @@ static void errors(void)
 	CHECK_EQUAL(PTR_ERR_OR_ZERO(&pointer), 0);
 }
 
-/* Which the C library has too, as another type. */
+/* The C library has a type of this name too, another one. */
 static void places(void)
 {
 	loff_t place = -1;
@@ -205,7 +205,7 @@ static void newer_names(void)
 	kmem_cache_destroy(session_cache);
 }
 
-/* As the kernel: what has no size has an address that is no object's. */
+/* As in the kernel: a request for no bytes gets an address that is no object's. */
 static void no_size(void)
 {
 	CHECK(kmalloc(0, GFP_KERNEL) == ZERO_SIZE_PTR && kzalloc(0, GFP_ATOMIC) == ZERO_SIZE_PTR);
@@ -305,7 +305,7 @@ static void readers(void)
 	session_free(present);
 }
 
-/* Freed while somebody reads: stays; then it goes without anybody waiting. */
+/* An object freed while somebody reads stays; then it goes without anybody waiting. */
 static void freed_later(void)
 {
 	bool by_kfree = strstr("slub slab slqb bonwick", sy_kmem_heap()->policy->name) != NULL;
@@ -328,7 +328,7 @@ static void freed_later(void)
 	CHECK(!rcu_read_lock_held());
 }
 
-/* The child has not got the reader who was reading. */
+/* The child does not have the reader who was reading. */
 static void forked_beside_reader(void)
 {
 	pthread_t thread;

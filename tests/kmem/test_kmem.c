@@ -220,7 +220,7 @@ static void *make_and_destroy_on(void *nothing)
 	return nothing;
 }
 
-/* The child has no other thread that could go on with what it was at. */
+/* The child has no other thread that could finish what it was doing. */
 static void forks(void)
 {
 	pthread_t thread;
@@ -295,7 +295,7 @@ static void pages(void)
 
 #define KEPT 4
 
-static bool dry; /* no element is to be had, but those kept aside */
+static bool dry; /* there is no memory for an element, except those kept aside */
 static int made;
 
 static void *make(gfp_t flags, void *cache)
@@ -312,14 +312,14 @@ static void unmake(void *element, void *cache)
 	mempool_free_slab(element, cache);
 }
 
-static int few; /* that many elements are to be had */
+static int few; /* there is memory for that many elements */
 
 static void *make_few(gfp_t flags, void *cache)
 {
 	return few-- > 0 ? make(flags, cache) : NULL;
 }
 
-/* Nothing is left of a pool that could not be filled. */
+/* A pool that could not be filled leaves nothing behind. */
 static void refused_pools(struct kmem_cache *cache)
 {
 	const struct sy_heap *heap = sy_kmem_heap();
@@ -386,11 +386,11 @@ static void elements(void)
 
 static struct {
 	mempool_t pool;
-	int out;   /* elements that are the pool's or somebody's */
+	int out;   /* elements of the pool, or of a thread */
 	bool over;
 } busy;
 
-/* Whoever doesn't wait is refused two of three times, so that his elements are of those kept aside. */
+/* Of a thread that doesn't wait, two of three requests are refused, so that its elements come from those kept aside. */
 static void *make_seldom(gfp_t flags, void *refused)
 {
 	bool refuse = !gfpflags_allow_blocking(flags) && __atomic_fetch_add((unsigned *)refused, 1, __ATOMIC_RELAXED) % 3;

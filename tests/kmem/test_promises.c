@@ -1,6 +1,6 @@
 /*
- * Promises of the kernel's names that hold over time: memory of a cache with SLAB_TYPESAFE_BY_RCU is of that cache until its readers have done,
- * and __GFP_NOFAIL waits. Run under every policy.
+ * Promises of the kernel's names that hold over time. Memory of a cache with SLAB_TYPESAFE_BY_RCU stays the cache's until its
+ * readers have finished, and __GFP_NOFAIL waits. Run under every policy.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of core/pages/pages.h, which is not for kernel code. */
+/* From core/pages/pages.h, which is not for kernel code. */
 void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
 
 #define OBJECTS 3000
@@ -26,7 +26,7 @@ struct thing {
 	char rest[SIZE - sizeof(unsigned)];
 };
 
-/* Once per object of a slab, so that who reads a freed one finds it too. */
+/* Runs once for each object of a slab, so that a reader who finds a freed object finds this too. */
 static void make(void *object)
 {
 	((struct thing *)object)->mark = MARK;
@@ -34,7 +34,7 @@ static void make(void *object)
 
 static struct thing *things[OBJECTS];
 
-/* Everything that waits and whose time has come goes; pages that went serve whoever asks. */
+/* Every slab whose wait is over goes; pages that went serve any request. */
 static void press(void)
 {
 	static void *others[OBJECTS];
@@ -65,7 +65,7 @@ static void *read_things(void *step)
 {
 	rcu_read_lock();
 	pthread_barrier_wait(step); /* reading */
-	pthread_barrier_wait(step); /* freed, and what waits for nobody gone */
+	pthread_barrier_wait(step); /* is freed, and the slabs that wait for nobody have gone */
 	CHECK_EQUAL(marked(), OBJECTS);
 	rcu_read_unlock();
 	return NULL;
@@ -126,7 +126,7 @@ static void destroying_waits_for_readers(void)
 	pthread_barrier_destroy(&step);
 }
 
-/* Children of a fork go on with what waits, though not with the readers that they have not got. */
+/* A forked child goes on with the slabs that wait, without the readers, which it does not have. */
 static void *read_for_fork(void *step)
 {
 	rcu_read_lock();
@@ -179,7 +179,7 @@ static void no_fail(void)
 	sy_pages_fail_after(heap->pages, 1);
 	CHECK(kmalloc(LARGE, GFP_KERNEL) == NULL);
 	sy_pages_fail_after(heap->pages, 1);
-	CHECK(kmalloc(LARGE, GFP_ATOMIC | __GFP_NOFAIL) == NULL); /* who may not wait can't be promised anything */
+	CHECK(kmalloc(LARGE, GFP_ATOMIC | __GFP_NOFAIL) == NULL); /* a caller that may not wait can't be promised anything */
 	sy_pages_fail_after(heap->pages, 1);
 	object = kmalloc(LARGE, GFP_KERNEL | __GFP_NOFAIL);
 	CHECK(object != NULL);

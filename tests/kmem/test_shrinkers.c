@@ -1,4 +1,5 @@
-/* Caches that give something up when an allocation finds no memory (linux/shrinker.h): who asks them, when, and for how much. */
+/* Caches that give something up when an allocation finds no memory (linux/shrinker.h): which thread asks them, when, and for
+ * how much. */
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of core/pages/pages.h, which is not for kernel code. */
+/* From core/pages/pages.h, which is not for kernel code. */
 void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
 
 static unsigned kept = 1000;
@@ -31,7 +32,7 @@ static unsigned long give_up(struct shrinker *shrinker, struct shrink_control *c
 
 static unsigned asked;
 
-/* It says that there is much, gives up one thing, and then stops. */
+/* Says that it has much, gives up one thing, and then stops. */
 static unsigned long count_much(struct shrinker *shrinker, struct shrink_control *control)
 {
 	(void)shrinker;
@@ -61,7 +62,7 @@ static void shrinkers_that_stop(void)
 	CHECK_EQUAL(register_shrinker(&shrinker, "stops"), 0);
 	for (unsigned i = 1; i <= 2; i++) { /* a thread that has asked once asks again */
 		asked = 0;
-		sy_heap_trim(heap); /* which keeps what was freed last */
+		sy_heap_trim(heap); /* the policy keeps what was freed last */
 		sy_pages_fail_after(heap->pages, 1);
 		object = kmalloc(70000, GFP_KERNEL);
 		CHECK(object != NULL);
@@ -93,7 +94,7 @@ static void shrinkers(void)
 	CHECK(object != NULL && kept == 0);
 	kfree(object);
 	sy_heap_trim(heap);
-	kept = 256; /* whole portions, and none of nothing */
+	kept = 256; /* whole portions, and none where there is nothing */
 	sy_pages_fail_after(heap->pages, 1);
 	object = kmalloc(70000, GFP_KERNEL);
 	CHECK(object != NULL && kept == 0);
@@ -105,7 +106,7 @@ static void shrinkers(void)
 	sy_pages_fail_after(heap->pages, 1);
 	CHECK(kmalloc(700000, GFP_KERNEL) == NULL);
 	shrinker_free(later);
-	kept = 7; /* of one that is not asked any more */
+	kept = 7; /* of a shrinker that is not asked any more */
 	sy_pages_fail_after(heap->pages, 1);
 	CHECK(kmalloc(700000, GFP_KERNEL) == NULL && kept == 7);
 	sy_pages_fail_after(heap->pages, 0);
@@ -120,7 +121,7 @@ static unsigned long count_spare(struct shrinker *shrinker, struct shrink_contro
 	return spare ? 1 : SHRINK_EMPTY;
 }
 
-/* A shrinker may free, and may start a program, although the shrinkers' lock is held. */
+/* A shrinker may free memory, and may start a program, although the lock of the shrinkers is held. */
 static unsigned long give_spare_up(struct shrinker *shrinker, struct shrink_control *control)
 {
 	pid_t child = fork();

@@ -1,4 +1,4 @@
-/* What code gets that includes <linux/slab.h> alone, as the kernel's own brings along most of what its users take for granted. */
+/* What code gets that includes <linux/slab.h> alone: like the kernel's own, it brings along most of what its users rely on. */
 #include <linux/slab.h>
 
 #include "check.h"

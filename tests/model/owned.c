@@ -1,22 +1,23 @@
 /*
- * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c, remote.c and slabs.c, and
- * core/policies/node.h.
+ * One slab of a heap of threads, at all interleavings of the threads that use it: core/policies/yard/owned.c, remote.c and
+ * slabs.c, and core/policies/node.h.
  *
- * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; look whether what
- * they own has become empty; and drain a slot, another's as a stopper does. What a thread has on its remote list is here an object
- * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they
- * share is a step: the word, the mark of the owner, the node's lock. Objects are linked by memory, not kept as sets, so that a push
- * onto a list that has changed meanwhile goes as wrong as it would. The search visits every state that can be reached within so
- * many calls, from a slab in each of its places. Where the code's way depends on what was handed out last, both are tried.
+ * Threads take objects of the slab and give them back, each on a slot of its own; any thread may free any object. They look
+ * whether what they own has become empty. They drain a slot, also another's, as a stopper does. An object on a thread's remote
+ * list is here one that the thread holds; it frees it later, or never, where the list would hand it out to that thread again.
+ * Every access to what they share is a step: the word, the mark of the owner, the node's lock. Objects are linked by memory,
+ * not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as it would. The search visits every
+ * state that a bounded number of calls can reach, from a slab in each of its places. Where the code depends on what was handed
+ * out last, both ways are tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
- * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
- * from the thread that took it, and sees what that did before. Stops themselves are stop.c's: here a slot is stopped while its
- * thread is in no call, sees all that was done, and the thread waits.
+ * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. A thread that frees an
+ * object got it from the thread that took it, and sees what that one did before. stop.c models the stops themselves: here a
+ * slot is stopped while its thread is in no call, the stopper sees all that was done, and the thread waits.
  *
- * What may not happen. An object is handed out that somebody has. A slab goes to the page allocator that somebody still uses.
- * And when nobody is in a call, each object must be in one place, the word tell the truth, a frozen slab be one slot's, marked
- * as such, and one with free objects and no owner be on its node's list.
+ * What may not happen. An object is handed out that a thread has already. A slab goes to the page allocator while a thread
+ * still uses it. And when no thread is in a call, each object must be in one place, the word must be true, a frozen slab must
+ * be one slot's and marked so, and a slab with free objects and no owner must be on its node's list.
  *
  * Then the code is broken in one place after another, and each time the search must find out.
  */
@@ -182,8 +183,8 @@ static bool in_call(const struct state *state)
 	return false;
 }
 
-/* What is wrong with the code, or NULL; from a slab whose objects all are somebody's (nobody's slab), or are on the first slot's
- * freelist (its active one). */
+/* What is wrong with the code, or NULL. The slab begins as nobody's, with all objects in use, or as the first slot's active
+ * slab, with all objects on its freelist. */
 static const char *search(struct model *model, unsigned calls, size_t *states)
 {
 	struct state full = { .word = { false, NONE, OBJECTS }, .calls = (uint8_t)calls }, active;

@@ -14,10 +14,10 @@
 
 #define OBJECTS 2
 #define NONE OBJECTS /* no object: the end of a list */
-#define GARBAGE 9    /* what a link to the node's list is to who takes it for a list of objects */
+#define GARBAGE 9    /* a link to the node's list, as seen by a thread that takes it for a list of objects */
 #define THREADS 2
 #define NOBODY 0     /* of OWNER; else thread + 1, */
-#define FULL 4u      /* with this: who filled the slab and left it */
+#define FULL 4u      /* with this: the thread that filled the slab and left it */
 #define BUFFER 8
 #define CALLS 8 /* of all threads together */
 
@@ -120,7 +120,7 @@ static bool same(struct word a, struct word b)
 	return a.frozen == b.frozen && a.first == b.first && a.in_use == b.in_use;
 }
 
-/* Exchanges the word, if it is what the thread takes it for; else that is put right. */
+/* Exchanges the word if it is what the thread takes it for; else the thread learns the new value. */
 static bool swap(struct state *state, struct thread *thread, struct word new)
 {
 	bool done = same(state->word, thread->old);
@@ -160,7 +160,7 @@ static void push_active(struct state *state, struct thread *thread, struct slot 
 	slot->freelist = thread->object;
 }
 
-/* sy__yard_emptied, if so many are all that are in use. */
+/* sy__yard_emptied, if that many objects are all that are in use. */
 static void empty_if(const struct model *model, const struct state *state, struct slot *slot, unsigned count)
 {
 	if (count == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
@@ -186,7 +186,8 @@ static void discard(struct model *model, struct state *state)
 			model->wrong = "a slab goes that is in use";
 }
 
-/* Each of these makes one step of a call; `choice` is what depends on what was handed out last. False: not now. */
+/* Each of these makes one step of a call. `choice` stands for what depends on the object handed out last. False: the step
+ * can't be made now. */
 static bool free_step(struct model *model, struct state *state, unsigned index, bool choice)
 {
 	struct thread *thread = &state->threads[index];
@@ -433,7 +434,7 @@ static void look_step(const struct model *model, struct state *state, unsigned i
 	finish(thread);
 }
 
-/* What the slot has of the slab. */
+/* The objects that the slot has of the slab. */
 static unsigned free_in(const struct state *state, const struct thread *thread, const struct slot *slot)
 {
 	unsigned count = 0;

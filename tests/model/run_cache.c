@@ -1,18 +1,18 @@
 /*
- * A place where a slot keeps a run, at all interleavings, with store buffers: core/backend/run_cache.c. code/run_cache.c runs the code;
- * but what that leaves out is here: the word and the mark that tells whether a look is worth it (run_cache_filled) are two, and the
- * accesses to the mark are relaxed.
+ * A place where a slot keeps a run, at all interleavings, with store buffers: core/backend/run_cache.c. code/run_cache.c runs
+ * the code itself. This model adds what that leaves out: the word and the mark that tells whether a look is worth it
+ * (run_cache_filled) are two variables, and accesses to the mark are relaxed.
  *
- * The owner puts a run there, looks whether the mark is set, sets it otherwise; and takes the run back, or finds that somebody
- * else has. It does so with one run after another. Two others end what is kept while the mark is set: they clear it, and take
- * what is there. A store goes to a buffer of its thread and reaches memory by a step of its own, in any order but for those to
- * one place, and that of the word, which comes after all before it: it releases. An exchange waits for earlier stores to its
- * own place alone, as a processor with weak order allows. In the end everybody is done and all stores have reached memory, as
- * they do in the tenth of a second after which the clock comes by and ends what is left.
+ * The owner puts a run there, and sets the mark unless it is set. Then it takes the run back, or finds that another thread
+ * has. It does so with one run after another. Two other threads end what is kept while the mark is set: they clear it, and
+ * take what is there. A store goes to a buffer of its thread and reaches memory by a step of its own. Stores to one place keep
+ * their order, and the store of the word comes after all before it, as it releases; others come in any order. An exchange
+ * waits only for earlier stores to its own place, as a processor with weak order allows. In the end every thread is done and
+ * all stores have reached memory, as they have when the clock ends what is left, a tenth of a second later.
  *
- * What may not happen: a run is taken twice, or never. So the clock may not ask for the mark: the owner may find it set while
- * its run is still in its buffer, or the store that clears it reach memory late; the mark is then clear, and the run there.
- * That is the first thing that is broken here, and like the others it must be found.
+ * What may not happen: a run is taken twice, or never. So the clock may not go by the mark. The owner may find it set while
+ * the run is still in its buffer, or the store that clears it may reach memory late: then the mark is clear, and the run is
+ * there. This is the first fault that is tried here; the search must find it like the others.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS 3 /* that the owner puts, the first is 1 */
+#define RUNS 3 /* runs that the owner puts; the first is 1 */
 #define THREADS 3
 #define BUFFER 4
 
@@ -101,7 +101,7 @@ static void reach_memory(const struct state *from, unsigned index)
 
 /* ---- Steps ---------------------------------------------------------------------------------------------------------- */
 
-/* The word's exchange for 0; false: an earlier store of the thread's to it is still to come. */
+/* Exchanges the word for 0; false: an earlier store of the thread to it has not reached memory. */
 static bool exchange(struct state *state, const struct thread *thread)
 {
 	uint8_t run;

@@ -1,4 +1,4 @@
-/* The states that a search has seen. To be included after struct state, whose unused bytes must be the same in equal states. */
+/* The states that a search has seen. Include it after struct state. Unused bytes of that must be the same in equal states. */
 #ifndef MODEL_STATES_H
 #define MODEL_STATES_H
 

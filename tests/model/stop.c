@@ -11,10 +11,10 @@
  * Compare-and-exchange waits for an empty buffer, as it releases. Loads are not moved; what an acquire prevents is shown
  * by programs whose loads have changed places. membarrier empties the stopper's buffer and then each owner's, one step for each.
  *
- * What may not happen. `slot` stands for all that a slot's state is: whoever works on it reads the count of all work so far, and
- * writes one more. If the count read is not that of all work which has been done, two have worked at once, or one did not
- * see the other's. `locks` is the same for what slow calls and a fork work on. A slow call must find itself on the dummy slot.
- * No state may be without a next step before all have ended.
+ * What may not happen. `slot` stands for all of a slot's state: a thread that works on it reads the count of all work so far,
+ * and writes one more. If it reads a smaller count than that of all work done, two threads have worked at once, or one did not
+ * see the other's work. `locks` is the same for what slow calls and a fork work on. A slow call must find itself on the dummy
+ * slot. No state may be without a next step before all threads have ended.
  *
  * Then the protocol is broken in one place after another, and each time the search must find out.
  */
@@ -36,7 +36,7 @@ enum { DUMMY, OWN }; /* of HERE */
 
 enum operation {
 	STORE,   /* variable = value */
-	RELEASE, /* the same, after all stores before */
+	RELEASE, /* the same, after all earlier stores */
 	LOAD,    /* register = variable */
 	WORK,    /* register = variable, which counts all work; */
 	WRITE,   /* and one more is stored: register + 1 */
@@ -124,8 +124,8 @@ static const struct program owner = { {
 	[WAIT_AGAIN] = { JUMP, 0, 0, 0, SLOW_ENTER },
 } };
 
-/* Stops all, works, resumes all. With MAYBE the stopper runs out of patience, as under memory pressure, and works on what it
- * got. */
+/* Stops all, works, resumes all. With MAYBE the stopper runs out of patience, as under memory pressure, and works on the
+ * slots that it got. */
 enum {
 	STOP_TAKE, STOP_CALLS, STOP_STOPPED,
 	STOP_WANT, STOP_PATIENCE, STOP_ANSWERED, STOP_FORGET, STOP_HIDE, STOP_FENCE, STOP_HURRY, STOP_BUSY,
@@ -288,7 +288,7 @@ static bool ended(const struct model *model, const struct state *state)
 	return true;
 }
 
-/* Visits all that can come next; how many. */
+/* Visits all states that can come next; returns how many. */
 static unsigned next_states(struct model *model, const struct state *from)
 {
 	unsigned count = 0;
@@ -418,7 +418,7 @@ static const char *verdict(const struct program *own, const struct program *stop
 	return search(&model, states);
 }
 
-/* The protocol without membarrier, whose stoppers work on what slow calls work on, and leave the slot alone. */
+/* The protocol without membarrier: its stoppers work on what slow calls work on, and leave the slot alone. */
 static struct program without_membarrier(void)
 {
 	struct program program = stopper;
@@ -433,7 +433,7 @@ static struct program without_membarrier(void)
 	return program;
 }
 
-/* A thread all of whose calls are slow (sy__watch): its slot is not shown at the end of one, or of a stop. */
+/* A thread all of whose calls are slow (sy__watch): its slot is not shown after a call, nor after a stop. */
 static struct program hidden(const struct program *from, unsigned show)
 {
 	struct program program = *from;

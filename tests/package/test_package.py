@@ -1,9 +1,9 @@
-"""The package, as somebody has it who wants to use it.
+"""The package, as its users get it.
 
-`make install-library` puts the library into a folder of its own; programs are then built against that folder alone, as their makers would
-do it (pkg-config, CMake; shared and static; C and C++), and run. The README's examples are taken from the README and run as they
-stand there, but for the place of installation. Run by ctest, which says where compilers and tools are. Ends at the first
-failure, with the command's own output.
+`make install-library` puts the library into a folder of its own. Programs are then built against that folder alone, as their
+authors would do it (pkg-config, CMake; shared and static; C and C++), and run. The README's examples run as they stand there,
+except for the place of installation. Run by ctest, which says where compilers and tools are. Ends at the first failure, with the
+command's own output.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class PackageTest:
     # ---- Installation
 
     def install(self) -> None:
-        """Into a stage, as packagers do, which is then moved to the prefix: nothing in it may depend on where it was made."""
+        """Installs into a stage, as packagers do, and moves that to the prefix: nothing in it may depend on where it was
+        made."""
         stage = self.work / "stage"
         shutil.rmtree(stage, ignore_errors=True)
         self.run(
@@ -111,7 +112,7 @@ class PackageTest:
     # ---- Programs
 
     def headers_alone(self) -> None:
-        """Each public header can be included on its own, from either language and by every compiler that is here, without a warning."""
+        """Each public header can be included on its own, from C and C++, by every compiler that is here, without a warning."""
         include = self.prefix / "include"
         cflags = self.flags("--cflags", "slabyard")
         both = [*WARNINGS, "-fno-exceptions", "-fno-rtti"]  # C++ as embedded programs have it
@@ -160,7 +161,7 @@ class PackageTest:
             self.expect_served([str(build / name)])
         for name in ("user_malloc", "user_malloc_static"):
             self.expect_served_by_us([str(build / name)], {})
-        # The names in it are those of targets, or this fails: nothing need be built.
+        # If the names in it were not those of targets, this would fail: nothing need be built.
         folder = self.work / "folder-build"
         shutil.rmtree(folder, ignore_errors=True)
         self.run([self.cmake, "-S", str(project), "-B", str(folder), f"-DIN_FOLDER={self.source}", "-DBUILD_TESTING=OFF", *compilers])
@@ -199,7 +200,7 @@ class PackageTest:
                 raise Failure(f"{' '.join(formatter)}:\n{done.stdout}")
 
     def archive_names(self) -> None:
-        """What an archive defines beside what its shared library exports could be a name of the program that it is linked to."""
+        """Symbols of an archive that its shared library does not export could clash with names of the program."""
         for name in ("slabyard", "slabyard-malloc"):
             shared = self.run(["nm", "-D", "--defined-only", "--format=posix", str(self.prefix / f"lib/lib{name}.so")])
             archive = self.run(["nm", "-g", "--defined-only", "--format=posix", str(self.prefix / f"lib/lib{name}.a")])

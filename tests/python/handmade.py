@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 
 from slabyard.trace import file as trace
 
-PAGE_KINDS = ("mm_page_alloc", "mm_page_free")
-
 
 @dataclass
 class Builder:
@@ -111,7 +109,7 @@ def slabyard(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[
 
 
 def complaint(done: subprocess.CompletedProcess[str], status: int) -> str:
-    """What a failed run says: asserts its status, and that it is one line under our name and nothing else."""
+    """What a failed run says. Asserts its status, and that it says one line, under our name, and nothing else."""
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
     lines = done.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("slabyard: "), done.stderr

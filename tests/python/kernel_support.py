@@ -1,4 +1,4 @@
-"""A kernel source that is none: a Makefile with the targets that the lab asks for, and a `linux` that does what a guest would.
+"""A sham kernel source: a Makefile with the targets that the lab asks for, and a `linux` that does what a guest would.
 
 So everything but Linux itself is tested in seconds: finding, copying and changing a source, building with its cache, its locks and its
 interruptions, booting, and what comes out.

@@ -11,5 +11,5 @@ POLICIES = ["yard", "slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", 
 
 
 def environment(spec: str, malloc: Path | None = None, **settings: str) -> dict[str, str]:
-    """Ours, with the malloc (another library where one is given), its policy, and settings as SLABYARD_DEBUG."""
+    """The environment with our malloc (or the given library), its policy, and settings such as SLABYARD_DEBUG."""
     return {**os.environ, "LD_PRELOAD": str(malloc or run.library()), "SLABYARD": spec, **settings}

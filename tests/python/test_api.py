@@ -1,4 +1,4 @@
-"""The Python module: what it gives is what the command line prints; its notebook runs."""
+"""The Python module: it gives what the command line prints; its notebook runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ assert callable(slabyard.replay)
 
 
 def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cells hold plain Python, so they need no Jupyter to run; what is shown is not kept in the file."""
+    """Its cells hold plain Python, so they run without Jupyter. The file does not keep their output."""
     monkeypatch.chdir(ROOT)
     notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())
     names: dict[str, object] = {"__name__": "__main__"}

@@ -1,4 +1,4 @@
-"""Attacks on a hardened heap fail: none is won, none hangs, and what ends a program is told in one line.
+"""Attacks on a hardened heap fail: none is won, none hangs, and if the heap ends a program, one line says why.
 
 The programs are in tests/attacks/, and bench/attacks.py knows how they are built, run and judged.
 """

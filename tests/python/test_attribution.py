@@ -160,7 +160,8 @@ def test_moments_lie_within_the_trace(tmp_path: Path) -> None:
 
 
 def pinning(path: Path, **values: object) -> Path:
-    """Three slabs: one with an object of a, one with one of a and one of b, one full; and an object in a page older than the trace."""
+    """Three slabs: one with an object of a, one with one of a and one of b, one full. And an object in a page older than the
+    trace."""
     builder = Builder()
     builder.metadata.caches = [cache("big", 2048, slab_size=2048)]
     builder.metadata.direct_map.base = hex(BASE)

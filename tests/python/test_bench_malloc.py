@@ -1,4 +1,4 @@
-"""bench-malloc: its statistics and tables, the witness that a library serves, wrong answers, and what is missing."""
+"""bench-malloc: its statistics and tables, the proof that a library serves, wrong answers, and missing tools."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_means_ranks_and_losses(tables: Any) -> None:
         },
         ("half under slabyard:slub: ended by signal 11",),
     )
-    # Over the two programs that all completed: sqrt(1/2 * 8) and sqrt(2 * 1).
+    # Over the two programs that every library completed: sqrt(1/2 * 8) and sqrt(2 * 1).
     assert tables.geometric_means(found, "seconds") == pytest.approx({"glibc": 1.0, "peer": 2.0, "slabyard:slub": 2**0.5})
     assert tables.losses(found, "seconds")[0] == ("one", "slabyard:slub", "peer", 4.0, (4.0, 4.0))
     text = tables.text(found, "wall")
@@ -66,7 +66,7 @@ def test_means_ranks_and_losses(tables: Any) -> None:
 
 
 def test_ratios_are_of_runs_of_one_round(tables: Any) -> None:
-    """A machine that takes twice the time in some rounds, and the allocator that failed in the last."""
+    """A machine that takes twice the time in some rounds; one allocator failed in the last round."""
     found = made(
         {
             "slowed": {"glibc": [1.0, 1.0, 1.0, 2.0, 2.0], "peer": [0.9, 0.9, 1.8, 1.8, 1.8], "slabyard:slub": [0.8, 1.6, 0.8, 1.6, 1.6]},
@@ -119,7 +119,7 @@ def test_a_run_of_two_programs(tmp_path: Path) -> None:
 
 
 def test_another_malloc_than_the_one_meant_is_noticed(tmp_path: Path) -> None:
-    """A library without a malloc leaves the C library's in place: a comparison of it would be one with glibc."""
+    """A library without a malloc leaves the C library's in place: comparing it would compare glibc."""
     empty = tmp_path / "libempty.so"
     source = tmp_path / "empty.c"
     source.write_text("int nothing;\n")

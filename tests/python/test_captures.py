@@ -21,7 +21,7 @@ EVENTS = "kmem:kmalloc,kmem:kfree,kmem:kmem_cache_alloc,kmem:kmem_cache_free,kme
 
 
 def unpacked(name: str, folder: Path) -> Path:
-    """A capture of tests/data as the file that it was."""
+    """A capture of tests/data in its original form."""
     if name.split(".")[0] in NEEDS_PERF and shutil.which("perf") is None:
         pytest.skip("perf is missing (Debian: apt install linux-perf)")
     path = folder / name
@@ -291,7 +291,7 @@ def test_the_file_of_trace_cmd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def assert_whole(metadata: Metadata) -> None:
-    """Nothing is missing; so short a recording on a busy machine may still have pages of which nothing tells whose they are."""
+    """Nothing is missing. On a busy machine such a short recording may still have pages whose use nothing tells."""
     assert metadata.rows and not (metadata.partial or metadata.lost or metadata.truncated or metadata.unparsed_lines)
 
 

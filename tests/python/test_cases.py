@@ -28,7 +28,7 @@ def _tool(name: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge",
-                 "data"):  # fmt: skip
+                 "data", "ends"):  # fmt: skip
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -85,7 +85,7 @@ def test_future_memory_is_locked(built: Path, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_locked_memory_goes_back(built: Path, policy: str) -> None:
-    """20 MB are used, freed and trimmed, where the system can drop what is locked (Linux 5.18)."""
+    """A trim gives back most of 20 MB that were used and freed, where the system can drop locked memory (Linux 5.18)."""
     done = _run([str(built / "locked"), str(MCL_FUTURE), "trim"], str(run.library()), policy)
     if done.returncode == 77 or tuple(map(int, os.uname().release.split(".")[:2])) < (5, 18):
         pytest.skip("this user may lock no memory, or the system is too old")
@@ -105,7 +105,8 @@ def test_a_limit_to_locked_memory_refuses(built: Path, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
-    """Set before the first allocation: what the state of many threads would take is left to the program, 41 of 64 MiB at least."""
+    """The limit is set before the first allocation. The heap takes no memory for many threads then: the program gets 41 of
+    64 MiB at least."""
     for limit, size, most, least in ((12, 100, 5000, 5000), (64, 100000, 9999, 430)):
         done = _run([str(built / "data"), *map(str, (limit, size, most))], str(run.library()), policy)
         first, again = map(int, done.stdout.split())
@@ -114,7 +115,8 @@ def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_small_limit_to_addresses(policy: str) -> None:
-    """A heap opens under it; where none does, its one line names the limit that was set, and the program goes on."""
+    """Under a limit that suffices a heap opens. Under a smaller one a line names the limit, and the program goes on without
+    a heap."""
     for limit, opens in ((16000 if policy == "slqb" else 11000, True), (6000, False)):
         done = _run(["sh", "-c", f"ulimit -v {limit}; exec {_tool('true')}"], str(run.library()), policy)
         assert done.returncode == 0
@@ -159,26 +161,27 @@ def test_more_threads_at_once_than_slots(built: Path, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["yard", "bsd44"])
 def test_threads_and_forks_after_a_trim(built: Path, policy: str) -> None:
-    """What the system has promised is in docs/reliability.md: the figure is the whole machine's."""
+    """The figure of promised memory is the whole machine's, so it is in docs/reliability.md, and not tested here."""
     done = _run([str(built / "charge")], str(run.library()), policy)
     assert done.returncode == 0 and done.stdout.startswith("objects 20000, ") and done.stdout.endswith("fork ran\n"), done.stdout
 
 
 def test_sizes_that_change(built: Path) -> None:
-    """What small objects have left, and what mappings have, are not both kept. 60 MiB are live; classes and the program take some."""
+    """The program keeps either what small objects have left or what mappings have left, not both. 60 MiB are live; classes
+    and the program take some more."""
     done = _run([str(built / "sizes")], str(run.library()), "yard")
     assert 60 < int(done.stdout) < 100
 
 
 def test_idle_threads_keep_little(built: Path) -> None:
-    """All is free, of 256 MiB that were in use, though never at once. By how many threads ran at once, 25 to 160 MiB stay."""
+    """256 MiB were in use, though never at once, and all is free. 25 to 160 MiB stay, more if more threads ran at once."""
     done = _run([str(built / "idle")], str(run.library()), "yard")
     assert 0 < int(done.stdout) < 200
 
 
 @pytest.mark.parametrize("what", [["40"], ["40", "child"], ["end"], ["shut-in"]])
 def test_a_thread_in_the_background_gives_memory_back(built: Path, what: list[str]) -> None:
-    """Of 256 MiB that were in use at once; 300 stay without the thread, as nobody makes a call."""
+    """256 MiB were in use at once. Without the background thread 300 MiB stay, as nobody makes a call."""
     _ok([str(built / "background"), *what], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
 
 
@@ -188,13 +191,19 @@ def test_no_sample_meets_a_filter(built: Path, how: list[str]) -> None:
         _ok([str(built / "sandbox"), *how], str(run.library()), "yard", **variables)
 
 
+@pytest.mark.parametrize("policy", ["yard", "slob"])
+def test_the_end_of_a_busy_program_finds_nothing(built: Path, policy: str) -> None:
+    """Checks at exit meet objects that other threads are about to free, and have not filled yet."""
+    _ok([str(built / "ends")], str(run.library()), policy, SLABYARD_DEBUG="FP")
+
+
 @pytest.mark.parametrize("how", [["alone"], ["threads"]])
 def test_no_thread_in_the_background_meets_a_filter(built: Path, how: list[str]) -> None:
     _ok([str(built / "sandbox"), *how], str(run.library()), "yard", SLABYARD_BACKGROUND="on")
 
 
 def test_a_plugin_has_no_thread_in_the_background(built: Path, archive: Path, tmp_path: Path) -> None:
-    """The static malloc library in a plugin: the program's own malloc is the C library's."""
+    """The static malloc library in a plugin of a program whose own malloc is the C library's."""
     plugin = str(tmp_path / "plugin.so")
     options = ["-shared", "-fPIC", "-Wl,-Bsymbolic", str(archive.with_name("libslabyard-malloc.a")), "-pthread"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "background.c"), *options, "-o", plugin], check=True)
@@ -206,14 +215,14 @@ def test_a_plugin_has_no_thread_in_the_background(built: Path, archive: Path, tm
 
 @pytest.mark.parametrize("size", [8, 16, 1024, 1025, 2100, 5000, 9000, 12000, 16400, 19000])
 def test_objects_of_one_size_waste_little(built: Path, size: int) -> None:
-    """Descriptors of pages, what a size class is larger, and what is left at a slab's end: together at most a tenth."""
+    """Descriptors of pages, the rounding of size classes, and the rests at slabs' ends take at most a tenth together."""
     done = _run([str(built / "waste"), str(size)], str(run.library()), "yard", SLABYARD_HUGE_PAGES="off")
     assert 1 < float(done.stdout) < (1.03 if size < 1024 else 1.10)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_is_reserved_is_not_dumped(policy: str) -> None:
-    """A debugger's core holds what is marked for dumps: that must be little."""
+    """A debugger's core file holds memory that is marked for dumps: there must be little of it."""
     done = _run([_tool("cat"), "/proc/self/smaps"], str(run.library()), policy)
     dumped = size = 0
     for line in done.stdout.splitlines():
@@ -249,7 +258,7 @@ def test_settings_hold(built: Path, policy: str) -> None:
 
 
 def test_builds_with_musl(tmp_path: Path) -> None:
-    """The malloc library with musl's headers and libc, shared and static."""
+    """The malloc library built with musl's headers and libc, shared and static."""
     compiler = _tool("musl-gcc")
     build = tmp_path / "build"
     _build(build, "slabyard_malloc", "slabyard_malloc_static", options=(f"-DCMAKE_C_COMPILER={compiler}",))

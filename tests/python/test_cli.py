@@ -88,9 +88,13 @@ def test_list() -> None:
 def test_geometry() -> None:
     done = slabyard("geometry", "--allocator", "slub", "--cpus", "2", "192", "2048", "--format", "json")
     assert json.loads(done.stdout) == [
-        {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64},
-        {"size": 2048, "objects_per_slab": 16, "pages_per_slab": 8, "wasted_bytes": 0},
+        {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64, "sheaf_capacity": 0},
+        {"size": 2048, "objects_per_slab": 16, "pages_per_slab": 8, "wasted_bytes": 0, "sheaf_capacity": 0},
     ]
+    sizes = [str(size) for size in (8, 248, 256, 1016, 1024, 4088, 4096, 8192)]
+    for spec, capacities in (("7.0", [60, 60, 28, 28, 12, 12, 4, 4]), ("6.18", [0] * 8), ("7.0,sheaf_capacity=32", [32] * 8)):
+        found = json.loads(slabyard("geometry", "--allocator", f"slub:linux={spec}", "--format", "json", *sizes).stdout)
+        assert [one["sheaf_capacity"] for one in found] == capacities
     rows = list(csv.DictReader(io.StringIO(slabyard("geometry", "--allocator", "slub", "--format", "csv", "64").stdout)))
     assert [row["objects_per_slab"] for row in rows] == ["64"]
 
@@ -357,7 +361,7 @@ def limited(limit: str, *words: str | Path, **options: Any) -> subprocess.Comple
 
 
 def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
-    """No memory, and files that get too large: nothing half-written stays."""
+    """Too little memory, and files that get too large: no half-written file stays."""
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     out.mkdir()
     scratch.mkdir()
@@ -450,14 +454,14 @@ def test_a_package_that_is_missing(package: str, form: str) -> None:
 
 
 def test_the_command_ends_without_finalizing_the_interpreter() -> None:
-    """In the finalization a thread of pyarrow may abort the process; here an exit function does."""
+    """A thread of pyarrow may abort the process while Python ends; here an exit function does."""
     script = "import atexit, os; atexit.register(os.abort); from slabyard.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "slub" in done.stdout and not done.stderr
 
 
 def test_the_command_tidies_up_as_it_ends() -> None:
-    """Python's tracker of semaphores would tell of one that is left."""
+    """Python's tracker of semaphores would report one that is left."""
     script = """if True:
         import slabyard.__main__ as entry
         def run():
@@ -678,7 +682,7 @@ def test_the_command_is_installed() -> None:
 
 
 def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
-    """One that comes before Python runs anything of ours ends the command as any later one does."""
+    """An interrupt before Python runs any of our code ends the command like a later one."""
     installed = Path(sys.executable).parent / "slabyard"
     command = tmp_path / "slabyard"
     shutil.copy(installed, command)
@@ -699,7 +703,7 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
 
 
 def test_free_lists_as_the_files_of_proc_show_them() -> None:
-    """Like the recorded kernel's own, row by row: the same zones and migrate types, figures apart."""
+    """The text looks like the recorded kernel's own, row by row: the same zones and migrate types, with other figures."""
     path = Path(__file__).parents[2] / "traces" / "build.parquet"
     with Trace(path) as opened:
         files = opened.metadata.snapshots[-1].files

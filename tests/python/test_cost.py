@@ -1,4 +1,4 @@
-"""What a replay costs in instructions and cache misses, as valgrind counts them: the same each time, and what it should be."""
+"""What a replay costs in instructions and cache misses, as valgrind counts them: the same each time, and as expected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing is kept from test to test."""
+    """Tests share nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache/slabyard/cost"
 
@@ -114,7 +114,7 @@ def test_a_hot_pair_is_what_single_steps_count(hot: Path, allocator: str) -> Non
 
 @needs_valgrind
 def test_the_readme_says_what_slab_and_slub_cost() -> None:
-    """Within what another compiler may change."""
+    """Within the difference that another compiler may make."""
     said = re.search(
         r"`slab` costs least, (\d+) instructions and ([\d.]+) cache misses.*?`slub` takes (\d+) and ([\d.]+) ", README, re.DOTALL
     )
@@ -224,7 +224,7 @@ fn=other
 
 
 def test_locks_are_functions_of_the_core() -> None:
-    """A function that is renamed is renamed where its cost is told apart, too."""
+    """The core still has each function whose cost is told apart by its name."""
     core = "\n".join(path.read_text() for path in sorted((ROOT / "core").rglob("*.[ch]")))
     for name in cost.LOCK_NAMES:
         assert re.search(rf"\b{name}\w*\(", core), name

@@ -131,7 +131,7 @@ def test_real_programs_stay_silent(debug: str) -> None:
     ("code", "told"), [("delete (int *)malloc(4)", "malloc, and is freed as by new"), ("free(new int)", "new, and is freed as by malloc")]
 )
 def test_malloc_and_new_may_be_mixed_on_request(tmp_path: Path, code: str, told: str) -> None:
-    """As where a library is linked with an operator new of its own, which calls malloc, and the program's delete is ours."""
+    """A library may be linked with its own operator new, which calls malloc, while the program's delete is ours."""
     (tmp_path / "mixed.cc").write_text(f"#include <cstdlib>\nint main() {{ {code}; }}\n")
     subprocess.run(["c++", "-O0", "-o", "mixed", "mixed.cc"], cwd=tmp_path, check=True)
     done = run(tmp_path / "mixed", debug="F")

@@ -146,6 +146,21 @@ def test_runs_are_paired_by_what_they_are() -> None:
         pairs.compare([record(), record()], [record()], ("old", "new"))
 
 
+def test_the_recorded_kernel_alone_is_no_run_in_common() -> None:
+    recorded = record(run__allocator="recorded", run__substrate="kernel")
+    with pytest.raises(UserError, match="no run in common"):
+        pairs.compare([record(), recorded], [record(run__allocator="slab"), recorded], ("old", "new"))
+    assert pairs.compare([record(), recorded], [recorded], ("old", "new")).missing == ["w under slub"]
+
+
+def test_conditions_that_measure_nothing_do_not_pass(tmp_path: Path) -> None:
+    done = slabyard("diff", RECORDS, RECORDS, "--fail-if", "cost>1%")
+    assert done.returncode == 2 and "nothing was held against cost>1%: " in done.stderr
+    assert slabyard("diff", RECORDS, RECORDS, "--fail-if", "cost>1%,memory>1%").returncode == 0
+    trace = growing(tmp_path / "t.parquet", 3)  # of no page
+    assert slabyard("diff", trace, trace, "--fail-if", "memory>1%").returncode == 2
+
+
 def test_two_single_runs_are_compared_whatever_they_are() -> None:
     found = pairs.compare([record()], [record(run__allocator="slab", exact__grew_pages_peak=1500)], ("old", "new"))
     assert [row.percent for row in found.rows if row.measure == "memory"] == [50.0]
@@ -436,7 +451,8 @@ def test_dumps_may_come_from_pipes() -> None:
 
 
 def test_the_workflow_runs(busy: Path, tmp_path: Path) -> None:
-    """Its steps but the installation, as a CI runs them: with its variables, one shell each, until one fails."""
+    """Runs its steps, except the installation, as a CI does: with its variables, each in a shell of its own, until one
+    fails."""
     text = (ROOT / "docs/ci/workflow.yml").read_text()
     variables = dict(re.findall(r"^      ([A-Z_]+): ([^#\n]*?)(?: +#.*)?$", text, re.MULTILINE))
     steps = [re.sub(r"^ {10}", "", part, flags=re.MULTILINE) for part in re.findall(r"run: \|\n((?: {10}.*\n)+)", text)]

@@ -1,6 +1,6 @@
-"""What the documents say is so: each figure, name, option and path in them, and their form.
+"""What the documents say is true: each figure, name, option and path in them, and their form.
 
-test_documents.py holds what they show (commands, files, links). Here stands what else drifts as the code goes on:
+test_documents.py checks what they show (commands, files, links). This file checks what else drifts as the code changes:
 
     form          no line over 120 columns, no paragraph over six lines, a short CHANGELOG
     limits        the limits of docs/cost.md are those that CMake gives to ctest, and no figure of ours in its tables is beyond one
@@ -10,7 +10,7 @@ test_documents.py holds what they show (commands, files, links). Here stands wha
                   that links lead to
     picture       the rooms of docs/architecture.svg are there, and the file is as docs/architecture.py draws it
 
-A count gets here by an entry in COUNTS; all else is found by itself.
+A count needs an entry in COUNTS; all else is found by itself.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_every_allocator_has_a_page_with_the_same_parts(policy: str) -> None:
 
 
 def enforced() -> dict[str, tuple[str, int]]:
-    """By test of ctest, the policy and the instructions that it may take at most."""
+    """For each test of ctest, the policy and the most instructions that it may take."""
     lists = (ROOT / "CMakeLists.txt").read_text()
     found = {}
     for name, limit, policy in re.findall(r"^ +slabyard_cost\((\S+) (\d+) (\w+) ", lists, re.MULTILINE):
@@ -186,7 +186,8 @@ def test_every_policy_tells_the_instructions_of_its_hot_calls() -> None:
 
 
 def compared(text: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """Of the first comparison as text: what stands above it, its columns, its rows by allocator. A wide one is cut into several tables."""
+    """The first comparison as text: the lines above it, its columns, its rows by allocator. A wide table is cut into
+    several."""
     lines = [line.strip() for line in text.splitlines()]
     first = next(place for place, line in enumerate(lines) if line.startswith("allocator  "))
     title = next(place for place in range(first, -1, -1) if ": " in lines[place] and "requests" in lines[place])
@@ -204,7 +205,7 @@ def compared(text: str) -> tuple[str, list[str], dict[str, list[str]]]:
 
 
 def test_the_readme_shows_what_compare_prints() -> None:
-    """But for times, which differ from run to run."""
+    """Equal except for times, which differ from run to run."""
     title, columns, rows = compared((ROOT / "README.md").read_text())
     assert 2 + len(rows) <= TABLE
     trace = ROOT / f"traces/{title.partition(':')[0]}.parquet"
@@ -248,7 +249,8 @@ def equal_caches(allocator: str) -> str:
 
 @cache
 def off_the_recorded_kernel() -> str:
-    """In whole percent, the most by which a bundled trace replayed under SLUB misses the recorded kernel, at the peak and at the end."""
+    """The largest difference between a bundled trace replayed under SLUB and its recorded kernel, at the peak or at the end,
+    in whole percent."""
     worst = 0.0
     for trace in (ROOT / "traces").glob("*.parquet"):
         with Workload(trace, Options()) as workload:
@@ -272,7 +274,7 @@ def events_of(trace: str) -> str:
     return f"{parquet.read_metadata(ROOT / 'traces' / trace).num_rows:,}"
 
 
-# Document, pattern with one group, and what a run says, or a table that a run has written.
+# Document, pattern with one group, and the same count as a run gives it, or as a table says that a run has written.
 COUNTS = [
     ("README.md", r"6.1 boots come within ([\d.]+)% of the real", lambda: most("totals")),
     ("README.md", r"comes within (\d+)% of its peak in all five", off_the_recorded_kernel),
@@ -296,7 +298,7 @@ def test_counts_are_those_of_a_run(page: str, pattern: str, count: object) -> No
 
 
 def test_what_benchmarks_says_of_its_tables_is_so() -> None:
-    """Of time: the means beside the fastest library's, and which programs are far from their fastest library."""
+    """The mean times beside the fastest library's, and the programs that are far behind their fastest library."""
     page = " ".join((ROOT / "docs/benchmarks.md").read_text().split())
     text = generated("docs/benchmarks.md", "bench-malloc begins", "bench-malloc ends").split("### Time")[1].split("\n\n")[1]
     head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())

@@ -1,7 +1,7 @@
-"""What the documents show is there: every command parses, every target, file and test that they name exists. Nothing is run.
+"""What the documents show exists: every command parses, and every target, file and test that they name is there. Nothing is run.
 
 A command is a line of a block, or a span of code, that begins with `slabyard`, `make` or `python`. A block's line must be whole; a
-span may be part of a command (`slabyard replay --proc slabinfo`). Words in capitals (TRACE, SPEC) stand for something of the reader's.
+span may be part of a command (`slabyard replay --proc slabinfo`). The reader replaces words in capitals (TRACE, SPEC).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ VARIABLES = set(re.findall(r"^([A-Z_]+) *\??=", MAKEFILE, re.MULTILINE)) | set(r
 
 @dataclass(frozen=True)
 class Command:
-    """A command as a document shows it; `whole`: with all that it needs."""
+    """A command as a document shows it; `whole`: with all its required arguments."""
 
     document: Path
     text: str
     whole: bool
 
     def words(self) -> list[str]:
-        """Its words, from the program's name on, without the directory of that."""
+        """Its words, from the program's name on, without the name of the directory."""
         text = re.sub(r",(…|\.\.\.)", "", self.text).split(" | ")[0]
         words = shlex.split(text, comments=True)
         while words and (words[0] == "sudo" or re.match(r"[A-Z_]+=", words[0])):
@@ -79,7 +79,7 @@ def name(command: Command) -> str:
 
 
 def a_readers(text: str) -> bool:
-    """Whether a word stands for something of the reader's: SPEC, T.parquet, malloc:LIB.so."""
+    """Whether the reader is to replace a word: SPEC, T.parquet, malloc:LIB.so."""
     return bool(re.search(r"(^|[:/=])[A-Z]+(\.\w+)?$", text))
 
 
@@ -87,7 +87,7 @@ def a_readers(text: str) -> bool:
 
 
 def ask_for_nothing(parser: argparse.ArgumentParser) -> None:
-    """Has a parser take a part of a command."""
+    """Parses a part of a command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for each in action.choices.values():

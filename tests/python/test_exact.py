@@ -1,8 +1,8 @@
 """The exact results of every allocator on every bundled trace, to the byte.
 
-An exact result follows from the trace and the allocator alone, so it may change only where somebody means to change what an
-allocator does. tests/data/exact.json has a digest of each. Where one changes on purpose, `make exact` writes the file anew, and the
-commit says what changed and why.
+An exact result follows from the trace and the allocator alone, so it changes only with what an allocator does.
+tests/data/exact.json has a digest of each. If you change one on purpose, `make exact` writes the file anew, and your commit says
+what changed and why.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRACES = sorted(path.stem for path in (ROOT / "traces").glob("*.parquet"))
 
 
 def allocators() -> list[str]:
-    """Every policy, and of one that has variants (SLOB's fits) each that is compared by default."""
+    """Every policy, and each variant that is compared by default (SLOB's fits)."""
     return sorted({policy["name"] for policy in policies()} | set(ALLOCATORS))
 
 

@@ -1,4 +1,4 @@
-"""Replays against the kernels that they replay, and against the papers: what docs/fidelity.md says, computed again."""
+"""Replays against the kernels that were recorded, and against the papers: computes again what docs/fidelity.md says."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from slabyard.base.errors import UserError
 BOUND = 0.02  # of the kernel's peak
 CASES = [(allocator, workload) for allocator in fidelity.ALLOCATORS for workload in fidelity.WORKLOADS]
 
-# KiB at the snapshot, at the peak and at the end. Under SLAB and hackbench three slabs more than if only objects whose allocation was
-# traced counted: 7,320 and 4,020.
+# KiB at the snapshot, at the peak and at the end. With only the objects whose allocation was traced, SLAB on hackbench would have
+# three slabs less: 7,320 and 4,020.
 REAL = {
     ("slab", "hackbench"): [3088, 7332, 4032],
     ("slab", "fileio"): [3088, 3508, 3500],
@@ -47,7 +47,7 @@ NEWER = {"slub": [1736, 3404, 2244], "slub_tiny": [1368, 3012, 1364]}  # KiB, as
 
 
 def test_memory_of_newer_kernels_is_theirs(tmp_path: Path) -> None:
-    """By their own rules, of 6.12 and of SLUB_TINY, to within 1.5%; and farther off by those of 6.1."""
+    """By their own rules, those of 6.12 and of SLUB_TINY, to within 1.5%; by the rules of 6.1 they are farther off."""
     for boot in fidelity.newer_boots(tmp_path):
         real, replay = boot.held()
         assert real == NEWER[boot.allocator]
@@ -80,7 +80,7 @@ def test_what_was_there_before_makes_the_total_the_kernels(boots: dict[tuple[str
 
 @pytest.mark.parametrize("case", CASES)
 def test_pages_come_and_go_as_in_the_kernel(boots: dict[tuple[str, str], Boot], case: tuple[str, str]) -> None:
-    """Those of the allocator, and all of the page allocator's beside the kernel's own count."""
+    """The pages of the allocator, and those of the whole page allocator beside the kernel's own count."""
     row = fidelity.traffic([boots[case]]).splitlines()[-1].replace(",", "").split("|")
     real_taken, taken, real_returned, returned, counted, every, _ = (int(cell) for cell in row[3:-1])
     assert abs(taken - real_taken) <= 0.1 * real_taken

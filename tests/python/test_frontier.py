@@ -1,4 +1,4 @@
-"""The picture of cost against growth: which marks, which line, and that no names meet."""
+"""The picture of cost against growth: its marks, its line, and that no names overlap."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_counted_costs_are_drawn_where_all_have_them() -> None:
 
 
 def test_one_run_gives_no_verdict_on_time() -> None:
-    """Times without intervals are drawn, with no line and no word on who costs least; counted costs need none."""
+    """Times without intervals are drawn, but with no line, and nothing says which costs least. Counted costs need no
+    intervals."""
     single = [record("a", 10, 90), record("b", 20, 50)]
     for one in single:
         one["timed"] = {"ns_per_operation": one["timed"]["ns_per_operation"], "runs": 1}

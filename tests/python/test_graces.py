@@ -1,4 +1,4 @@
-"""Grace periods as the trace shows them, and replays that wait as long."""
+"""Grace periods as the trace shows them, and replays that wait for the same time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def table(path: Path, build: handmade.Builder, events: list[tuple[int, str, dict
 
 
 def test_what_the_trace_shows(tmp_path: Path) -> None:
-    """The second slab waited longer than the third, which became empty later: it waited for something else as well."""
+    """The second slab waited longer than the third, which became empty later: so it waited for something else as well."""
     for group in (1, 4, 100):
         build = builder(typesafe_by_rcu=True)
         events = [
@@ -63,7 +63,7 @@ def test_what_the_trace_shows(tmp_path: Path) -> None:
 
 
 def longest(path: Path, waits: list[int]) -> int:
-    """Microseconds, after slabs that waited so many ms each."""
+    """Microseconds, after slabs that each waited for one of these times in ms."""
     build = builder(typesafe_by_rcu=True)
     events = [
         event for number, wait in enumerate(waits) for event in slab_goes(build, 100 + number, (number + 1) * MS, (number + 1 + wait) * MS)
@@ -106,7 +106,7 @@ def held(path: Path, spec: str) -> list[int]:
 
 
 def test_a_busy_machine_waits_longer(tmp_path: Path) -> None:
-    """Slabs of which the trace shows no end wait three times as long as the others did: here until 160 ms and more."""
+    """Slabs whose end the trace does not show wait three times as long as the others: here until 160 ms and more."""
     build = builder(typesafe_by_rcu=True)
     frees = [event for number in range(9) for event in slab_goes(build, 300 + number, number * MS + 2000, (number + 50) * MS)]
     add(build, frees)

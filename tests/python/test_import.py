@@ -1,4 +1,4 @@
-"""Import: what real kernels recorded, what a capture proves, and input that is no capture."""
+"""Import: recordings of real kernels, what a capture proves, and input that is no capture."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ bytes_alloc=192 gfp_flags=GFP_KERNEL|GFP_REPEAT|0x8000000 node=-1
 
 
 def test_caches_that_share_slabs_with_kmalloc(tmp_path: Path) -> None:
-    """A kernel that does not check copies to user space names them by the class: nothing else is known of them, and others merge too."""
+    """A kernel that does not check copies to user space names such caches by the class: nothing else is known of them, and
+    others merge with them too."""
     metadata = imported(TRUTH / "linux-6.12-um-slub" / "hackbench" / "trace.txt.xz", tmp_path / "t.parquet")
     by_name = {cache.name: cache for cache in metadata.caches}
     dentries, names = by_name["kmalloc-rcl-192"], by_name["kmalloc-4k"]
@@ -260,7 +261,7 @@ def test_unknown_free_in_a_young_slab_proves_an_allocation(tmp_path: Path) -> No
     metadata, found = capture.imported(tmp_path)
     assert (metadata.implied_allocations, metadata.unknown_frees) == (2, 0)
     implied = [place for place, row in enumerate(found) if row["origin"] == "implied"]
-    # As early as can be: when the slab is new, and when the address was freed last.
+    # As early as possible: when the slab is new, and when the address was last freed.
     assert implied == [1, 5]
     assert [found[place]["kind"] for place in implied] == ["kmem_cache_alloc"] * 2
     assert all(found[place]["size"] == 512 and found[place]["cache"] == 0 for place in implied)
@@ -469,7 +470,8 @@ def test_one_slab_is_one_cache(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_grows_stays_one(tmp_path: Path) -> None:
-    """Merging raises a cache's object size: one stride and one slab, one cache, also for slabs that have the larger size alone."""
+    """Merging raises a cache's object size: objects of one stride in one slab are one cache, also in slabs that have only
+    the larger size."""
     capture = Capture()
     capture.pages(0x9000)
     capture.alloc(at(0x9000), 136, 192, site="a+0x1")
@@ -532,7 +534,8 @@ def test_hashed_pointers_fail_visibly(tmp_path: Path) -> None:
 
 
 def test_random_captures_add_up(tmp_path: Path) -> None:
-    """Whatever the capture, rows make sense: time goes on, nothing lives twice, frees are of what lives, with its size."""
+    """Whatever the capture, rows make sense: time never goes back, nothing lives twice, and only live objects are freed,
+    with their size."""
     chance = random.Random(3)
     for _ in range(20):
         capture = Capture()
@@ -587,7 +590,7 @@ def test_snapshots_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_many_marks(tmp_path: Path) -> None:
-    """A thousand become snapshots, and any that is asked for; the rest are other events."""
+    """A thousand names become snapshots, and any name that is asked for; the rest become other events."""
     capture = Capture()
     capture.tie()
     for number in range(2000):
@@ -715,7 +718,8 @@ def test_lost_and_unknown_events(tmp_path: Path) -> None:
     ],
 )
 def test_reports_of_lost_events(tmp_path: Path, lines: list[str], lost: int) -> None:
-    """As perf script, perf trace, tracefs and trace-cmd word them, and perf's messages where they went into the text."""
+    """Messages of lost events as perf script, perf trace, tracefs and trace-cmd word them, and perf's messages that went
+    into the text."""
     capture = Capture()
     capture.tie()
     capture.lines += lines
@@ -735,7 +739,7 @@ def test_text_that_cannot_tell_of_lost_events(tmp_path: Path, capfd: pytest.Capt
 
 
 def test_text_of_trace_cmd(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What `trace-cmd report` prints: what the file is, how many CPUs there are, and the function besides its address."""
+    """What `trace-cmd report` prints: the kind of file, the number of CPUs, and the function beside its address."""
     source, output = tmp_path / "report.txt", tmp_path / "t.parquet"
     source.write_text(
         "version = 6\nCPU 2 is empty\ncpus=4\n"
@@ -755,7 +759,7 @@ def test_text_of_trace_cmd(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_cpus_one_after_the_other(tmp_path: Path) -> None:
-    """What no longer fits in its place loses its time, and that is told; what still does keeps it."""
+    """An event that no longer fits in its place loses its time, and a message says so; one that still fits keeps it."""
     for events, late in ((4000, 0), (40000, 39999 - 4096)):
         capture = Capture()
         for cpu in range(2):
@@ -769,7 +773,7 @@ def test_cpus_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_base_by_chance_does_not_make_pointers_hashed(tmp_path: Path) -> None:
-    """A short capture on a busy machine: the one vote there is is wrong, as its base puts objects into users' pages."""
+    """A short capture on a busy machine: its only vote is wrong, as that base puts objects into users' pages."""
     capture = Capture()
     capture.tie()
     for pfn in range(0x9100, 0x9110):
@@ -843,7 +847,7 @@ def test_full_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress, lambda text: pa.compress(text, "zstd", asbytes=True)])
 @pytest.mark.parametrize("how", ["fifo", "pipe", "file"])
 def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) -> None:
-    """A FIFO, as <(zcat t.gz) is one, and standard input, a pipe or a file: all kinds of text, from the first byte on."""
+    """A FIFO, like <(zcat t.gz), and standard input, as a pipe or a file: all kinds of text, from the first byte on."""
     events = ("kmalloc: bytes_req=8 bytes_alloc=8", "kfree:")
     lines = (f"[000] 1.{at:06}: kmem:{events[at % 2]} call_site=a+0x1 ptr={BASE + 64 * (at // 2):#x}\n" for at in range(1000))
     text = pack("".join(lines).encode())
@@ -869,7 +873,7 @@ def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) ->
 
 @pytest.mark.parametrize("name", [b"host:t.parquet", b"\xff\xfe.parquet", b"n" * 247 + b".parquet"])
 def test_any_name_will_do(tmp_path: Path, name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that look like addresses, that are no UTF-8, and the longest ones; relative, as they are typed."""
+    """Names that look like addresses, names that are not UTF-8, very long names, and relative names as people type them."""
     monkeypatch.chdir(tmp_path)
     Path("capture").write_text("[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n")
     imported("capture", output := Path(os.fsdecode(name)))

@@ -56,7 +56,7 @@ def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pyt
     importer.import_trace(capture, tmp_path / "stream.parquet")
     whole, streamed = (pq.read_table(tmp_path / name) for name in ("file.parquet", "stream.parquet"))
     for name in whole.column_names:
-        if name != "call_site":  # perf and we may name another of several symbols, or none on another machine
+        if name != "call_site":  # of several symbols perf and we may name different ones, or on another machine none
             assert whole[name].to_pylist() == streamed[name].to_pylist(), name
 
 
@@ -91,7 +91,8 @@ def add_records(capture: Path, added: bytes) -> None:
 
 
 def test_what_was_lost_at_the_end_is_known_too(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that came behind it told of it, so it is in perf's own count alone. What a filter has dropped is not lost."""
+    """Nothing that came behind it told of the loss, so only perf's own count has it. Events that a filter dropped are not
+    lost."""
     counts = [struct.pack("<IHHQ32x", 13, 0, 48, lost) for lost in (70, 7)]
     add_records(capture, b"".join([*counts, struct.pack("<IHHQ32x", 13, 1 << 15, 48, 500)]))
     for large in (inputs.LARGE, 0):
@@ -115,7 +116,7 @@ def test_cut_off(capture: Path, tmp_path: Path) -> None:
 
 
 def test_damaged(capture: Path, tmp_path: Path) -> None:
-    """Zeroes in the middle of the data: perf says what is wrong, or the lines do."""
+    """Zeroes in the middle of the data: perf says what is wrong, or the lines show it."""
     content = bytearray(capture.read_bytes())
     data = perfdata.read(capture)
     assert data is not None
@@ -153,7 +154,7 @@ def test_of_two_that_end_the_one_that_knows_why_tells(capture: Path, tmp_path: P
 
 
 def test_symbols_where_perf_left_out_the_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The running kernel's, if it is of that release and its text lies there."""
+    """The running kernel's symbols, if it is of that release and its text lies there."""
     texts = {"/proc/kallsyms": "ffffffff81000000 T _text\nffffffff81000100 t first\nffffffff81000300 T _etext\n"}
     monkeypatch.setattr(perfdata, "read_text_if_there", lambda path: texts.get(str(path)))
     monkeypatch.setattr(perfdata.PerfData, "kernel_text", lambda _: ("_text", 0xFFFFFFFF81000000))

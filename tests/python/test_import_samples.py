@@ -1,5 +1,5 @@
-"""perf.data that slabyard-import reads itself: what comes out is what perf script prints of it, and no bytes make it fail otherwise than
-with one line."""
+"""perf.data that slabyard-import reads itself. It finds what perf script prints of the file, and whatever bytes the file
+has, a failure is one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from slabyard.base import programs
 from slabyard.capture import importer, inputs, perfdata, perfformat
 
 DATA = Path(__file__).parent.parent / "data"
-# Recorded on Linux 6.18 by perf record; of allocations alone, of one process, with a filter, sampled; by perf kmem record.
+# Recorded on Linux 6.18: by perf record (allocations alone, one process, with a filter, sampled), and by perf kmem record.
 CAPTURES = ("captures/alloconly", "captures/perthread", "captures/filter", "captures/f99", "perf-kmem")
 TRUE = '"true" : "false"'
 
@@ -69,7 +69,7 @@ def events_of(done: subprocess.CompletedProcess[bytes]) -> int:
 
 def columns(path: Path) -> dict[str, list[object]]:
     table = pq.read_table(path)
-    # perf and we may name another of several symbols at an address, or none on another machine.
+    # Of several symbols at an address perf and we may name different ones, or on another machine none.
     return {name: table[name].to_pylist() for name in table.column_names if name != "call_site"}
 
 
@@ -82,7 +82,7 @@ def test_the_same_as_of_perf_script(name: str, tmp_path: Path, monkeypatch: pyte
     ours = importer.import_trace(path, tmp_path / "ours.parquet")
     assert layout_of(path) and columns(tmp_path / "ours.parquet") == columns(tmp_path / "perf.parquet")
     for metadata in (by_perf, ours):
-        metadata.caches = []  # where their names are known by call sites, those may differ
+        metadata.caches = []  # where names are known by call sites, call sites may differ
     assert ours == by_perf
 
 
@@ -180,7 +180,7 @@ def test_what_tells_of_charges() -> None:
 
 
 def test_what_is_not_known_has_no_layout(tmp_path: Path) -> None:
-    """Other parts of a sample, another kernel's way to print, other bytes of a word: perf script has to read it."""
+    """Other parts of a sample, another kernel's way to print, other bytes in a word: perf script has to read these."""
     path = unpacked("captures/perthread", tmp_path)
     data = read(path)
     first, ids = data.attributes[0]

@@ -1,4 +1,4 @@
-"""Import of a recording whose kernel has told which page frames were slabs when it began."""
+"""Import of a recording that says which page frames were slabs when it began."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scattered(count: int) -> list[int]:
 
 
 def test_objects_in_slabs_tell_the_base(tmp_path: Path) -> None:
-    """Nothing is allocated or freed next to its pages, so that nobody could vote."""
+    """Nothing is allocated or freed next to its pages, so no event could vote."""
     capture = Capture()
     frames = scattered(60)
     for frame in frames[::2]:
@@ -51,7 +51,7 @@ def test_bases_that_fit_alike_are_none(tmp_path: Path) -> None:
 
 
 def test_an_older_slab_that_is_given_back_unseen(tmp_path: Path) -> None:
-    """All its objects were freed in bulk. The kernel said that its pages are a slab; of the other pages it did not."""
+    """All its objects were freed in bulk. The kernel had said that its pages are a slab; of the other pages it had not."""
     capture = Capture()
     frames = scattered(60)
     for frame in frames:

@@ -1,6 +1,6 @@
 """Which headers the C programs include: the public ones, the laboratory's, what programs share, and their own.
 
-The rule is read off the #include lines, so a program cannot reach a private header of the core, or another program's, unnoticed.
+The test reads the #include lines: no program can use a private header of the core, or another program's, unnoticed.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def start(program: Path, tmp_path: Path) -> Iterator[Start]:
 
 
 def ask(target: Running | Path, *words: str) -> dict[str, Any]:
-    """The answer, without the command around it, which takes longer."""
+    """The answer without gdb's command around it, which takes longer."""
     return inspect.ask(target.pid if isinstance(target, Running) else str(target), *words)
 
 
@@ -217,7 +217,7 @@ def test_a_process_and_its_core_file(start: Start, tmp_path: Path, allocator: st
 
 
 def core_of(running: Running, folder: Path) -> Path:
-    """A core file of the running program, which the kernel writes; where it hands them to a program, gdb."""
+    """A core file of the running program. The kernel writes it; where the kernel hands core files to a program, gdb does."""
     pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if pattern != "core" and shutil.which("gdb"):
         words = ["gdb", "-batch", "-p", running.pid, "-ex", f"generate-core-file {folder / 'core'}"]

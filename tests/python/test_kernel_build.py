@@ -1,4 +1,4 @@
-"""Kernels: sources, configuration, and building, with a source that is none (kernel_support)."""
+"""Kernels: sources, configuration, and building, with a sham source (kernel_support)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -40,7 +41,7 @@ def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
 
 
 def key(request: build.Request) -> str:
-    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux)
+    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux, request.small)
     return build._key(request, source.own_files(request.kind), wanted)
 
 
@@ -361,7 +362,16 @@ def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
     found = source.find(tree)
     flags = ((False, False), (True, False), (False, True))
     keys = {key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
-    assert len(keys) == 3 * len(config.ARCHITECTURES)
+    keys |= {key(build.Request(found, arch, SLUB, small=True)) for arch in config.SMALL}
+    assert len(keys) == 3 * len(config.ARCHITECTURES) + len(config.SMALL)
+
+
+def test_a_small_kernel_has_what_allocators_are_watched_by() -> None:
+    for arch in config.SMALL:
+        plain, small = (set(config.fragment(arch, SLUB, False, small=there).splitlines()) for there in (False, True))
+        assert "# CONFIG_INET is not set" in small - plain and "CONFIG_INET=y" in plain - small
+        kept = ("SMP", "NUMA", "EXT4_FS", "UNIX", "COMPACTION", "TRANSPARENT_HUGEPAGE", "ENABLE_DEFAULT_TRACERS", "SLUB_DEBUG")
+        assert {f"CONFIG_{name}=y" for name in kept if f"CONFIG_{name}=y" in plain} <= small
 
 
 def test_an_outlined_kernel_starts_from_the_plain_one(tmp_path: Path) -> None:
@@ -396,7 +406,7 @@ def test_of_two_kinds_with_one_configuration_the_second_starts_from_the_first(tm
 
 
 def remember(folder: Path, copy: Path, name: str, content: bytes, text: str = "", more: str = "") -> Path:
-    """An object as Kbuild remembers it, made of a source that includes <linux/slab.h>."""
+    """An object as Kbuild notes it, compiled from a source that includes <linux/slab.h>."""
     (folder / f"{name}.o").write_bytes(content)
     (copy / f"{name}.c").write_text(text)
     remembered = folder / f".{name}.o.cmd"
@@ -427,6 +437,40 @@ def test_a_kernel_on_another_allocator_starts_from_what_does_not_depend_on_it(tm
     assert (other / "frees.o").exists() and not (other / "killed.o").exists(), "a compiler had been killed at it"
     assert (other / "include/config/SLUB").exists(), "what make knows of the options that it has built with"
     assert "CONFIG_SLOB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
+
+
+def takes_caches(*places: tuple[int, int]) -> bytes:
+    """An object for x86-64 that takes caches of kmalloc: where from, each by the type of a relocation and its addend."""
+    names = b"\0other\0kmalloc_caches\0"
+    symbols = b"".join(struct.pack("<IBBHQQ", name, 16, 0, 0, 0, 0) for name in (0, 1, 7))
+    wanted = [(1, 11, 24), *((2, kind, addend) for kind, addend in places)]
+    relocations = b"".join(struct.pack("<QQq", 0, number << 32 | kind, addend) for number, kind, addend in wanted)
+    parts, where, table = (b"", symbols, names, relocations), 64, b""
+    for kind, link, part in zip((0, 2, 3, 4), (0, 2, 0, 1), parts, strict=True):
+        table += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, where, len(part), link, 0, 0, 0)
+        where += len(part)
+    head = bytearray(64)
+    struct.pack_into("<Q", head, 0x28, where)
+    struct.pack_into("<H", head, 0x3C, len(parts))
+    return bytes(head) + b"".join(parts) + table
+
+
+@pytest.mark.parametrize(("places", "of_slub", "of_slab"), [
+    ([(11, 8 * 3)], True, False),  # 8 bytes
+    ([(2, 8 * (14 + 4) - 4)], True, False),  # 16 bytes that can be reclaimed, relative to the next instruction
+    ([(11, 8 * 5), (2, 8 * 7 - 4)], False, True),  # 32 bytes or fewer, 128
+    ([(11, 8 * 7), (11, 8)], False, False),  # 128, 96
+    ([(11, 0)], True, True),  # the table itself
+    ([(2, 8 * 7 - 5)], True, True),  # relative to something else
+    ([(9, 8 * 7)], True, True),  # a relocation of another type
+    ([], False, False),
+])  # fmt: skip
+def test_slub_and_slab_differ_below_32_bytes(tmp_path: Path, places: list[tuple[int, int]], of_slub: bool, of_slab: bool) -> None:
+    asks = remember(tmp_path, tmp_path, "asks", takes_caches(*places))
+    for old, new, wanted in (("slub", "slab", of_slub), ("slab", "slub", of_slab)):
+        assert seed.depends("x86_64", old, new)(asks, asks.read_text()) == wanted
+    assert seed.depends("um", "slub", "slab")(asks, asks.read_text()) and seed.depends("x86_64", "slub", "slob")(asks, asks.read_text())
+    assert not seed.depends("arm64", "slub", "slab")(asks, asks.read_text())
 
 
 def test_where_kmalloc_is_alike_its_callers_are_too(tmp_path: Path) -> None:
@@ -597,7 +641,7 @@ def test_missing_tools_are_told_together(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def needs(tmp_path: Path, present: tuple[str, ...], *words: str, arches: str = "um,x86_64") -> subprocess.CompletedProcess[str]:
-    """What the kernel tests say of a machine that has these programs alone."""
+    """What the kernel tests say on a machine that has only these programs."""
     folder = tmp_path / "bin"
     folder.mkdir(exist_ok=True)
     for name in present:

@@ -1,4 +1,4 @@
-"""What counts a kernel's instructions: QEMU's plugin with a guest of one sector, and what is made of its counts."""
+"""Counting a kernel's instructions: QEMU's plugin with a guest of one sector, and what the lab makes of its counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of another architecture for guests: fetched as packages, found, and looked at for their libraries."""
+"""Programs of another architecture for guests: fetching them as packages, finding them, and their libraries."""
 
 from __future__ import annotations
 

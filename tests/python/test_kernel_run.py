@@ -1,4 +1,4 @@
-"""Kernels: guests, boots, records and profiles, with a kernel that is none (kernel_support)."""
+"""Kernels: guests, boots, records and profiles, with a sham kernel (kernel_support)."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def first_program(tmp_path: Path, prepare: str, load: str) -> dict[str, str]:
     (tmp_path / "tracing/trace").touch()
     functions = f"prepare() {{ {prepare}; }}\nload() {{ {load}; }}\nafter() {{ :; }}\n"
     (tmp_path / "job").write_text(f"OUT=hostfs\nTRACE=none\nHOST=x\n{functions}")
-    privileged = "".join(f"{name}() {{ :; }}\n" for name in ("mount", "poweroff", "sleep", "dmesg"))
+    privileged = "".join(f"{name}() {{ :; }}\n" for name in ("mount", "poweroff", "reboot", "sleep", "dmesg"))
     done = subprocess.run(["sh", "-c", privileged + text], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "slabyard: done"
     return machine.split(machine._results(tmp_path / "run/host/results"))

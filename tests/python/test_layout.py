@@ -1,4 +1,5 @@
-"""`slabyard layout`: what scripts may say, what the drawings show under each allocator, and that those in docs/allocators are true."""
+"""`slabyard layout`: what scripts may say, what the drawings show under each allocator, and that those in docs/allocators
+are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of others on slabyard's malloc, under every policy: they must say what they say on their own."""
+"""Other people's programs on slabyard's malloc, under every policy: they must print what they print without it."""
 
 from __future__ import annotations
 
@@ -179,11 +179,11 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             return [_tool("cc"), "-O2", "-S", str(folder / "source.c"), "-o", "-"]
         case "c++":
             return [_built(folder, "program.cc", CPLUSPLUS, "-std=c++17", "-pthread")]
-        case "deepbind":  # found in the program's own search path, hence only if the C library sees who has called dlopen
+        case "deepbind":  # the program's own search path has it, so the C library must see that the program called dlopen
             plugin = _built(folder, "plugin.c", PLUGIN, "-shared", "-fPIC")
             options = ["-D_GNU_SOURCE", "-DMODE=RTLD_NOW|RTLD_DEEPBIND", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-ldl"]
             return [_built(folder, "host.c", HOST, *options), Path(plugin).name]
-        case "c++ plugin":  # brings the C++ runtime into a program in C, for itself alone
+        case "c++ plugin":  # brings the C++ runtime into a C program, for itself alone
             plugin = _built(folder, "plugin.cc", CPLUSPLUS_PLUGIN, "-shared", "-fPIC")
             return [_built(folder, "host.c", HOST, "-ldl"), plugin]
         case _:

@@ -1,4 +1,4 @@
-"""The manual page of the command, held against the command. Pages of the library: tests/package/test_package.py."""
+"""The manual page of the command, compared with the command. Pages of the library: tests/package/test_package.py."""
 
 import argparse
 import re

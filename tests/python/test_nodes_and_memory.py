@@ -124,7 +124,8 @@ def test_memory_is_given_back_under_pressure(short: Path, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["slab", "slqb", "bonwick"])
 def test_pages_that_are_given_back_leave_their_own_cache(tmp_path: Path, policy: str) -> None:
-    """6 MiB of a cache come and go, then another takes all: its requests bring slabs of it, and have those of the first go."""
+    """6 MiB of a cache come and go, then another cache takes all. Its requests need slabs, and the first cache's slabs go
+    for them."""
     builder = handmade.Builder()
     builder.metadata.caches = [handmade.cache("idle", 1024), handmade.cache("wanted", 1000)]
     for number in range(6 << 10):
@@ -143,7 +144,7 @@ def test_pages_that_are_given_back_leave_their_own_cache(tmp_path: Path, policy:
 
 
 def test_a_working_set_goes_when_a_request_would_fail(short: Path) -> None:
-    """Bonwick's slabs were used milliseconds ago: an asking brings none of them, an urgent one all."""
+    """Bonwick's slabs were used milliseconds ago: a request for memory gets none of them, an urgent one gets all."""
     kept = exact(short, "bonwick", memory=16 << 20)
     assert kept["reclaim_askings"] > 0 and kept["reclaimed_pages"] == 0
     assert kept["reclaim_urgent_askings"] == 1 and kept["reclaimed_urgent_pages"] > 1900 and kept["reclaim_rescued_requests"] == 1
@@ -208,7 +209,8 @@ def test_the_time_of_a_shrink(leftovers: Path, policy: str) -> None:
 
 
 def test_slabs_that_wait_for_a_grace_period(tmp_path: Path) -> None:
-    """They are given back at the end, when it has passed: it is part of the shrink, as nobody can have them sooner."""
+    """Their pages come back at the end, when the grace period has passed. That is part of the shrink, as nobody can have
+    them sooner."""
     builder = handmade.Builder()
     builder.metadata.caches = [handmade.cache("file", 440, typesafe_by_rcu=True)]
     for number in range(900):

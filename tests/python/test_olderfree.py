@@ -48,7 +48,8 @@ def test_addresses_in_older_slabs_were_free(tmp_path: Path) -> None:
 
 
 def test_what_is_no_proof(tmp_path: Path) -> None:
-    """Four free ones are known anyway. Pages that the trace saw allocated are young, and what older frees gave is no room at the start."""
+    """Four free objects are known anyway. Pages that the trace saw allocated are young, and objects that older frees gave
+    back were not free at the start."""
     build = builder()
     build.page_alloc(50, address=200, owner="slab")
     for number in range(9):
@@ -97,7 +98,7 @@ def older_frees(build: handmade.Builder, frame: int, count: int) -> None:
 
 
 def test_a_slab_that_was_given_back_has_nothing_that_stays(tmp_path: Path) -> None:
-    """Of three slabs with 12 objects each on average one went, and of another one five objects were freed."""
+    """Three slabs with 12 objects each on average: of one all objects went, and of another five were freed."""
     build = of_slabs(3, 36)
     older_frees(build, 100, 10)
     older_frees(build, 300, 5)
@@ -129,7 +130,8 @@ def classes_after(path: Path) -> dict[int, int]:
 
 
 def of_kmalloc(end: dict[int, int], step: int) -> handmade.Builder:
-    """100 objects of each of three classes at the start; `end`: active ones at the end. Frees in one page are `step` bytes apart."""
+    """At the start there are 100 objects in each of three classes; `end`: active ones at the end. Frees in one page are
+    `step` bytes apart."""
 
     def info(active: dict[int, int]) -> dict[str, str]:
         lines = (
@@ -162,7 +164,7 @@ def test_objects_of_a_page_are_of_a_class_that_fits_all(tmp_path: Path) -> None:
 
 
 def section(path: Path, name: bytes) -> np.ndarray:
-    """Older objects of a section of the scratch file; none where it is not there."""
+    """The older objects in a section of the scratch file; none if the section is missing."""
     with Workload(path, Options()) as workload:
         data = workload.scratch.read_bytes()
     count = int(np.frombuffer(data, "<u4", 1, 12)[0])
@@ -173,7 +175,7 @@ def section(path: Path, name: bytes) -> np.ndarray:
 
 
 def slabs_of(rows: np.ndarray, cache: int = 0, objects: int = 16) -> list[str]:
-    """As laid_out has them."""
+    """The same slabs, by laid_out."""
     text = "".join("." if one == scratch.VACATED else "s" if one == scratch.NONE else "f" for one in rows["handle"][rows["cache"] == cache])
     return [text[begin : begin + objects] for begin in range(0, len(text), objects)]
 
@@ -184,7 +186,8 @@ def used(build: handmade.Builder, frame: int, places: range, first: int, **value
 
 
 def test_what_was_free_is_free_where_it_was(tmp_path: Path) -> None:
-    """Of three slabs with 28 objects in all, one was empty, and one had four free ones and is used first. The third is not seen."""
+    """Three slabs hold 28 objects. One was empty; one had four free objects and is used first. The trace does not show the
+    third."""
     build = of_slabs(3, 28)
     used(build, 200, range(4, 8), 0)
     used(build, 100, range(16), 10)
@@ -194,7 +197,8 @@ def test_what_was_free_is_free_where_it_was(tmp_path: Path) -> None:
 
 
 def test_slabs_that_are_seen_are_whole(tmp_path: Path) -> None:
-    """Of twenty slabs one object was free, and each slab is freed into; of six all went. None of those shares a slab with another one."""
+    """In twenty slabs four objects were free, and objects of each slab are freed, of six slabs all. The layout puts no two
+    of these slabs into one."""
     build = of_slabs(20, 20 * 16 - 4)
     for number in range(20):
         older_frees(build, 100 + number, 16 if number % 3 == 2 else 7)
@@ -237,7 +241,7 @@ def test_where_slabs_came_all_others_were_full(tmp_path: Path) -> None:
 
 
 def test_types_of_kmalloc_are_told_apart(tmp_path: Path) -> None:
-    """An accounted kmalloc's page has accounted ones: so is the older object that is freed in it."""
+    """A page of accounted kmallocs holds only those: so an older object that is freed in it is accounted."""
     build = handmade.Builder()
     build.metadata.cpus = 1
     build.metadata.direct_map.base = hex(BASE)
@@ -252,7 +256,8 @@ def test_types_of_kmalloc_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_pages_of_which_no_object_is_seen_go(tmp_path: Path) -> None:
-    """A large kmalloc that is freed, and a slab that was emptied unseen: both are among the large ones at the start."""
+    """A large kmalloc that is freed, and a slab that was emptied without an event: both are among the large ones at the
+    start."""
     build = handmade.Builder()
     build.metadata.cpus = 1
     build.metadata.direct_map.base = hex(BASE)
@@ -269,7 +274,8 @@ def test_pages_of_which_no_object_is_seen_go(tmp_path: Path) -> None:
 
 
 def test_replays_by_the_recorded_rules_begin_with_it(tmp_path: Path) -> None:
-    """Of 32 slabs every second one was empty when the trace began; spread over all, the same holes keep every slab."""
+    """Of 32 slabs every second one was empty when the trace began. Where the same holes are spread over all slabs, every
+    slab stays."""
     build = of_slabs(32, 256)
     build.metadata.kernel = "6.18.0"
     for frame in range(100, 116):
@@ -277,3 +283,21 @@ def test_replays_by_the_recorded_rules_begin_with_it(tmp_path: Path) -> None:
     with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
         own, spread = (workload.exact(spec)["caches"][0]["pages_start"] for spec in ("slub", "slub:linux=6.12"))
     assert own < spread == 32
+
+
+def test_a_place_that_was_free_first_has_no_older_object(tmp_path: Path) -> None:
+    """The trace sees objects allocated in a whole slab, and then as many older ones freed there: those came and went unseen."""
+    build = of_slabs(2, 16)
+    used(build, 100, range(16), 0)
+    older_frees(build, 100, 16)
+    older_frees(build, 300, 16)
+    assert sorted(slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))) == ["." * 16, "f" * 16]
+
+
+def test_more_places_than_a_slab_has(tmp_path: Path) -> None:
+    """Addresses of a damaged trace, at which no objects begin: those that are seen last are left out."""
+    build = of_slabs(2, 32)
+    for number in range(32):
+        build.cache_free(scratch.NONE, 0, origin="older", address=BASE + (100 << 12) + 128 * number)
+    used(build, 300, range(16), 0)
+    assert sorted(slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))) == ["." * 16, "f" * 16]

@@ -1,4 +1,4 @@
-"""Tables as text: within 80 columns, whatever stands in them, and nothing of it lost."""
+"""Tables as text: whatever stands in them, they fit 80 columns and lose nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The lab's packages import one way along the flow of slabyard/__init__.py, and files are short.
 
-Imports are read with `ast`, those inside functions and of types too: what loads late is no less a dependence.
+Imports are read with `ast`, also those inside functions and those of types: a late import is a dependence too.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ def test_files_are_short_and_say_what_they_are() -> None:
     [(r"</?(?:html|body|table|t[dhr]|div|span|p|ul|li|svg|rect|path|text)[ />]", "svg.py"), (r"\| ?-{3}", "table.py")],
 )
 def test_markup_and_tables_have_one_maker(written: str, maker: str) -> None:
-    """HTML is of templates, pictures are drawn by base.svg, and Markdown tables are printed by base.table, in lab, bench and docs alike."""
+    """Templates make HTML, base.svg draws pictures, and base.table prints Markdown tables, in lab, bench and docs alike."""
     others = [path for folder in ("lab", "bench", "docs") for path in (ROOT / folder).rglob("*.py") if path.name != maker]
     assert [str(path) for path in others if re.search(written, path.read_text())] == []

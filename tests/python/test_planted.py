@@ -1,4 +1,5 @@
-"""Planted bugs under every policy: each is found, called what it is, at its address, with the functions that did it; else silence.
+"""Planted bugs under every policy: each is found, with its kind, its address and the functions that did it. Programs without
+a bug stay silent.
 
 The programs are in tests/planted/, a source file for each kind, and bench/planted.py knows how they are built, run and judged.
 """

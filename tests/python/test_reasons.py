@@ -1,4 +1,4 @@
-"""Why allocators differ, and what can be done: made of records alone."""
+"""Why allocators differ, and what to do about it, from records alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Recording: what is checked before, what is told when something is missing, and, where the machine allows it, a real one."""
+"""Recording: what is checked first, what is said when something is missing, and, where the machine allows it, a real
+recording."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_a_perf_that_fails(tmp_path: Path, script: str, says: str) -> None:
 
 @live
 def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what it writes at the end perf tells; of its header it doesn't."""
+    """perf reports that it could not write its last data. For its header it reports nothing."""
     out = tmp_path / "out"
     out.mkdir()
     env = pretended_perf(tmp_path, "echo 'failed to write perf data, error: No space left on device' >&2; exit 255")
@@ -154,7 +155,7 @@ def test_a_real_recording(tmp_path: Path) -> None:
 
 @live
 def test_rights_go_when_the_recording_is_there(tmp_path: Path) -> None:
-    """What perf script may do is what we may do, and all that we start."""
+    """perf script may do what we and all our programs may do."""
     real, told = shutil.which("perf"), tmp_path / "status"
     env = pretended_perf(tmp_path, f"[ \"$1\" = script ] && cat /proc/self/status >'{told}'\nexec '{real}' \"$@\"")
     done = slabyard("record", "-o", tmp_path / "t.parquet", "--", "true", env=env)
@@ -176,8 +177,8 @@ def recorded(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @live
 def test_snapshots_and_events_add_up(tmp_path: Path) -> None:
-    """What the kernel holds in slabs at the end is what it held at the start, with the pages that were taken and less those given back,
-    and with the slabs of which it tells no event."""
+    """The slabs that the kernel holds at the end are those of the start, plus the pages that were taken, less those given
+    back, plus the slabs without an event."""
     recorded(tmp_path / "t.parquet", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include; done >/dev/null")
     with Trace(tmp_path / "t.parquet") as trace:
         curve = recorded_curve(trace, with_older=True)
@@ -192,7 +193,7 @@ def test_snapshots_and_events_add_up(tmp_path: Path) -> None:
 
 @live
 def test_the_recorder_is_not_recorded(tmp_path: Path) -> None:
-    """With nothing to do, a recording of half a second has less than the recorder alone would do for its snapshots."""
+    """On an idle machine a recording of half a second has less than the recorder's snapshots alone would make."""
     done = recorded(tmp_path / "t.parquet", "--duration", "500ms")
     assert done.returncode in (0, 3), done.stderr
     about = json.loads(slabyard("info", tmp_path / "t.parquet", "--format", "json").stdout)

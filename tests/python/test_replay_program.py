@@ -99,7 +99,7 @@ def run(*argv: object) -> Any:
 
 
 def refusal(*argv: object) -> str:
-    """The one line that the program refuses with."""
+    """The one line with which the program refuses."""
     done = start(*argv)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -240,7 +240,7 @@ def test_older_objects_live_before_the_first_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allocator", ["slub", "slab", "slqb", "yard"])
 def test_growth_by_cache_adds_up_to_growth(tmp_path: Path, allocator: str) -> None:
-    """Over a peak that is gone at the end, with older objects, and slabs that wait for a grace period."""
+    """With a peak that is gone at the end, older objects, and slabs that wait for a grace period."""
     older = [(NO_HANDLE, 192, 0, 0, 0)] * 50 + [(NO_HANDLE, 1000, NO_CACHE, 0, 0)] * 20
     trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0), (b"inode", 600, 0, 0, 0)], older=older)
     for turn in range(3):
@@ -400,7 +400,7 @@ def test_malloc_of_a_library(tmp_path: Path, replay_malloc: Path) -> None:
 
 
 def test_request_that_says_more_than_its_cache_has(tmp_path: Path) -> None:
-    """An object is as large as its cache's are, and no more of it is written to."""
+    """Touching an object touches what is as large as its cache's objects are, and no more."""
     trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0)], older=[(NO_HANDLE, 1 << 30, 0, 0, 0)])
     for handle in range(3):
         trace.add(CACHE_ALLOC, handle, cache=0, size=1 << 30, time_ns=handle * MS)
@@ -455,7 +455,7 @@ def test_list_and_geometry() -> None:
     fit = next(tunable for tunable in policies["slob"]["tunables"] if tunable["name"] == "fit")
     assert fit["default"] == "next" and fit["choices"] == ["next", "first", "best"]
     found = run("--geometry", "--allocator", "slub", "--cpus", 1, 192, 4096)
-    assert found[0] == {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64}
+    assert found[0] == {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64, "sheaf_capacity": 0}
     assert found[1]["size"] == 4096
     assert "no geometry" in refusal("--geometry", "--allocator", "slob", 64)
     assert "0 is no object size" in refusal("--geometry", "--allocator", "slub", 0)
@@ -482,6 +482,7 @@ def test_check_of_specs() -> None:
     assert json.loads(start("--check", "--allocator", "slub", "--kernel", str(7 << 8)).stdout) == ["cpu_partial"]
     assert "--kernel" in refusal("--check", "--allocator", "slub", "--kernel", "7.0")
     assert "slub" in refusal("--check", "--allocator", "slubb")
+    assert "6.1 has no SLUB_TINY" in refusal("--check", "--allocator", "slub:tiny=on,linux=6.1")
     for spec in ("slub,", "slub,max_order=1"):
         assert f"{spec}: write a colon behind slub: slub:tunable=value" in refusal("--check", "--allocator", spec)
     assert "no/such" in refusal("--check", "--allocator", "malloc:/no/such/lib.so")

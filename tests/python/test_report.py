@@ -1,4 +1,4 @@
-"""The report's file: that it holds what the records say, escapes what others wrote, and is written whole or not at all.
+"""The report's file holds what the records say, escapes text from elsewhere, and is written whole or not at all.
 
 No browser is needed here; what a browser makes of the file is test_report_browser's.
 """
@@ -33,7 +33,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def record(allocator: str, **changes: Any) -> dict[str, Any]:
-    """A record with little in it: `exact` and `timed` from `changes`, the rest goes to `run`."""
+    """A small record: `exact` and `timed` come from `changes`; the other changes go to `run`."""
     groups = {name: changes.pop(name, {}) for name in ("exact", "timed")}
     return {"schema": 1, "run": {"allocator": allocator, "workload": "w", "trace_sha256": "ab", **changes}, **groups}
 

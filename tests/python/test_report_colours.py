@@ -1,4 +1,4 @@
-"""The report's series colours: seen on their background, and told apart without one kind of cones.
+"""The report's series colours: visible on their background, and distinct for readers who lack one kind of cones.
 
 Contrast is WCAG 2.1's, of which graphics need 3:1. Distances are Euclidean in CIELAB after Machado, Oliveira and Fernandes'
 2009 simulation of a missing kind of cones, at full severity; about 2 is just visible side by side, 10 is plain.

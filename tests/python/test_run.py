@@ -1,4 +1,4 @@
-"""slabyard run: a command on slabyard's malloc, seen from outside as if nothing stood between."""
+"""slabyard run: a command on slabyard's malloc behaves, seen from outside, as if it ran alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_for_report(directory: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """What the command did, and what the one process that it is said of itself."""
+    """What the command did, and the report of its only process."""
     export = directory / "reports.json"
     done = run("--export-json", str(export), *arguments)
     (report,) = json.loads(export.read_text(encoding="utf-8"))

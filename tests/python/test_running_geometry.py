@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.table import render
+from slabyard.command.cli import main
 from slabyard.replay import running_geometry as geometry
 
 # As Linux 6.18 on two CPUs shows them.
@@ -75,3 +77,13 @@ def test_refusals(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UserError, match="cannot be read; that takes root") as error:
         geometry.measure("slub", folder)
     assert error.value.status == MISSING
+
+
+def test_where_nothing_differs_one_line_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(geometry, "measure", functools.partial(geometry.measure, folder=folder, kernel="6.18.0", cpus=2))
+    assert main(["geometry", "--allocator", "slub", "--running"]) == 0
+    assert capsys.readouterr().out == "4 of the running kernel's 4 caches are the same here\n"
+    assert main(["geometry", "--allocator", "slub", "--running", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "cache,figure,kernel,replay\n"
+    assert main(["geometry", "--allocator", "slub:min_partial=7", "--running"]) == 1
+    assert "cache           figure       kernel  replay\n" in capsys.readouterr().out

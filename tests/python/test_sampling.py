@@ -1,4 +1,4 @@
-"""One allocation in N on guard pages: by the environment, and switched on in a running process."""
+"""One allocation in N on guard pages: switched on by the environment, or in a running process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_mappings_may_be_where_sampled_objects_were(program: str, policy: str) -
 
 
 def test_every_allocation(program: str) -> None:
-    """The most that are sampled at once, and no more, where all could be."""
+    """As many are sampled as may be at once, and no more, even if all could be."""
     done = _run([program, "count", "5000"], "yard", "1")
     assert 1000 <= int(done.stdout) < 5000
     assert _run([shutil.which("perl") or "perl", "-e", "my @a = map {[1..3]} 1..5000; print scalar(@a)"], "yard", "1").stdout == "5000"

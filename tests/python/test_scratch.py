@@ -57,7 +57,8 @@ def test_the_replay_knows_the_kernel(tmp_path: Path, kernel: str, version: int) 
 
 
 def test_what_newer_kernels_have_of_a_cache() -> None:
-    """Sheaves, of those that ask or may not; and a free pointer inside, where the recorded kernel had no room for it behind the object."""
+    """Which caches may have sheaves, and those that ask for them. The free pointer is inside an object where the recorded
+    kernel had no room behind it."""
     records = scratch.cache_records(
         [
             trace.Cache("vm_area_struct", 192, typesafe_by_rcu=True, slab_size=192),
@@ -194,7 +195,7 @@ def test_older_frees_free_the_population(tmp_path: Path) -> None:
     handles = older["handle"][older["handle"] != scratch.NONE]
     assert sorted(handles.tolist()) == sorted(frees["handle"].tolist()) and len(set(handles.tolist())) == 32
     assert handles.max() + 1 == found["run"]["handles"][0]
-    # In order of address, the reverse of the order of the frees; each from a slab of its own, so never neighbours.
+    # In order of address, the reverse of the order of the frees. Each is from a slab of its own, so no two are neighbours.
     dentries = older[older["cache"] == 0]["handle"]
     placed = dentries[dentries != scratch.NONE]
     assert placed.tolist() == frees["handle"][:30][::-1].tolist()
@@ -208,7 +209,7 @@ def test_free_objects_of_partial_slabs_leave_holes(tmp_path: Path) -> None:
     dentries = older[older["cache"] == 0]
     holes = np.flatnonzero(dentries["handle"] == scratch.VACATED)
     assert (len(dentries), len(holes)) == (126, 36)
-    # Of the slabs with objects that the trace frees, one is full of them; six fill up the other. The rest are in three slabs.
+    # One of the slabs with objects that the trace frees is full of them; six fill up the other. The rest are in three slabs.
     assert np.bincount(holes // 21, minlength=6).tolist() == [0, 0, 10, 10, 6, 10]
     with Workload(tmp_path / "t.parquet", Options()) as workload:
         replayed = workload.exact("slub")
@@ -253,7 +254,8 @@ def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
 
 
 def test_arrays_of_a_slab_kernel_begin_filled(tmp_path: Path) -> None:
-    """Also where the snapshot comes later: 120 active objects less the traced one, of which 27 are taken to be in the array."""
+    """The same where the snapshot comes later: 120 active objects less the traced one; 27 of them are taken to be in the
+    array."""
     build = handmade.Builder()
     build.metadata.cpus = 1
     build.metadata.caches = [handmade.cache("dentry", 192)]
@@ -334,7 +336,7 @@ def test_a_snapshot_later_on_is_no_start_for_pages(tmp_path: Path) -> None:
 
 
 def test_a_cache_frees_what_was_a_kmalloc(tmp_path: Path) -> None:
-    """Where events between the two were lost, the free tells that the kmalloc is gone."""
+    """Events between the two were lost; the free shows that the kmalloc is gone."""
     build = handmade.Builder()
     build.kmalloc(0, 72)
     build.cache_free(0, trace.NO_CACHE)
@@ -371,7 +373,7 @@ def merged(path: Path) -> dict[str, str | None]:
 
 
 def test_caches_are_created_as_the_kernel_created_them(tmp_path: Path) -> None:
-    """slabinfo begins with the newest, and what it does not show comes last; so the oldest is what others merge into."""
+    """slabinfo lists the newest cache first. What it does not show comes last; so caches merge into the oldest."""
     build = handmade.Builder()
     build.metadata.caches = [handmade.cache(name, 200) for name in ("hidden", "young", "old")]
     lines = "".join(f"{name} 0 0 200 20 1 : tunables 0 0 0 : slabdata 0 0 0\n" for name in ("young", "old"))

@@ -44,7 +44,7 @@ def again(line: snapshots.SlabLine) -> str:
 
 
 def is_slabinfo(text: str) -> None:
-    """Whether a text is what the kernel's format makes of its figures, to the byte."""
+    """Whether a text is, to the byte, what the kernel's format makes of these figures."""
     assert text == HEADER + "".join(again(line) for line in snapshots.parse_slabinfo(text))
     row = r"\S+ +\d+ +\d+ +\d+ +\d+ +\d+ : tunables +\d+ +\d+ +\d+ : slabdata +\d+ +\d+ +\d+"
     assert all(re.fullmatch(row, line) for line in text.splitlines()[2:])
@@ -76,7 +76,8 @@ def test_every_policy_writes_this_format(busy: Path, policy: str) -> None:
 
 
 def test_tunables(busy: Path) -> None:
-    """SLAB's defaults are those of a real SLAB: 120/60 for small objects, 54/27 from 256 bytes on; others have none."""
+    """SLAB's defaults are those of a real SLAB: 120/60 for small objects, 54/27 from 256 bytes on. Other allocators have
+    none."""
 
     def lines(spec: str) -> dict[str, snapshots.SlabLine]:
         text = slabyard("replay", busy, "--allocator", spec, "--proc", "slabinfo").stdout
@@ -92,7 +93,7 @@ def test_tunables(busy: Path) -> None:
 
 
 def shown_by_slabtop(path: Path, letter: str) -> str:
-    """What the real slabtop prints of a file that lies over /proc/slabinfo, where only it sees it."""
+    """What the real slabtop prints of a file that is mounted over /proc/slabinfo, for slabtop alone."""
     if os.geteuid() or not shutil.which("slabtop") or not shutil.which("unshare") or not Path("/proc/slabinfo").exists():
         pytest.skip("needs root, slabtop, unshare and a /proc/slabinfo to put a file over")
     script = 'mount --bind "$1" /proc/slabinfo && exec slabtop --once --sort "$2"'
@@ -152,7 +153,7 @@ def test_formats(busy: Path) -> None:
 
 
 def test_shared_pages(busy: Path) -> None:
-    """Under SLOB a cache has no slabs of its own: that is said, and machines read null."""
+    """Under SLOB a cache has no slabs of its own: the text says so, and machines read null."""
     words = ("replay", busy, "--allocator", "slob", "--slabinfo")
     done = slabyard(*words, "--format", "json")
     found = json.loads(done.stdout)

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,8 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
 def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool) -> None:
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
+        assert small
         happened.append(f"{arch} {kind.name} {outlined}")
         if arch == "arm64":
             raise UserError("no room")
@@ -211,6 +213,26 @@ def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch
     failing = dataclasses.replace(wanted[0], name="again", kernels=[("arm64", "slub", False), ("arm64", "slab", False)])
     assert len(run([failing], tmp_path, True)) == 1, "an item that needs what cannot be built tells so"
     assert happened[5:] == ["arm64 slub False", "an item"]
+
+
+def test_what_is_exact_is_run_beside_the_builds_and_told_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact_done = threading.Event()
+
+    def built(*_: object, **__: object) -> None:
+        assert exact_done.wait(60), "the build is over once the exact item is, which so does not wait for it"
+
+    def exact(_: Work) -> Data:
+        exact_done.set()
+        return {"first": [2.0, 2.0]}
+
+    def timed(_: Work) -> Data:
+        assert exact_done.is_set()
+        return {"first": [2.0, 2.0]}
+
+    monkeypatch.setattr(study.build, "from_installed", built)
+    boots = dataclasses.replace(item("boots", timed), kernels=[("x86_64", "slub", False)])
+    done = run([boots, dataclasses.replace(item("counts", exact), exact=True)], None)
+    assert [one.item.name for one in done] == ["boots", "counts"]
 
 
 def test_what_is_missing_is_left_out_in_one_line_each(tmp_path: Path) -> None:

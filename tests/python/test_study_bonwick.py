@@ -97,7 +97,7 @@ def row(lone: float, filled: float) -> dict[str, Any]:
 
 
 def measured() -> Data:
-    """As in the paper, but for a lone pair of SVr4's."""
+    """As in the paper, except for a lone pair under SVr4."""
     names = [name for name, *_ in speed.PAPERS]
     filled = dict(zip(names, (38.0, 41.0, 47.0, 94.0, 250.0), strict=True))
     lone = {**filled, speed.SVR4: 480.0, speed.SUNOS: 30.0}

@@ -113,8 +113,8 @@ def test_the_week_is_the_same_everywhere() -> None:
 
 
 def test_fragmentation_is_the_same_everywhere() -> None:
-    """His order is not ours where SunOS 4.1.3 gives memory back, and is ours where it does not and the spike is as high as his. (Two more
-    conditions are run again in test_study_exact.py.)"""
+    """The paper's order is not ours where SunOS 4.1.3 gives memory back; it is ours where SunOS keeps it and the spike is as
+    high as the paper's. (test_study_exact.py runs two more conditions again.)"""
     record = read_record(RECORDS / "bonwick-fragmentation.json", False)
     assert record is not None
     data, recording = record["data"], variants.read(bonwick_memory.RECORDING)

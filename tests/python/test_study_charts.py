@@ -1,4 +1,4 @@
-"""The drawings of the papers' figures: what is in them, and that it lies inside."""
+"""The drawings of the papers' figures: their contents, and that everything lies inside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(svg: str) -> ET.Element:
-    """The drawing, whose shapes all lie inside."""
+    """The drawing; all its shapes lie inside."""
     root = ET.fromstring(svg)
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     for shape in root.iter():

@@ -1,4 +1,4 @@
-"""Items whose data is the same on every machine: a part of each is run again, and must be as its record has it.
+"""Items whose data is the same on every machine: a part of each is run again, and must match its record.
 
 A part, as all of an item takes minutes. Items whose costs callgrind counts are not among them: their figures depend on the compiler.
 """
@@ -17,7 +17,7 @@ from slabyard.study.work import read_record
 
 EXACT = [one for one in papers.items(papers.TITLES) if one.exact]
 
-Part = Callable[[Data], tuple[Any, Any]]  # of a record's data: a part that was run again, and the same as it is kept
+Part = Callable[[Data], tuple[Any, Any]]  # a part of a record's data: run again, and as it is kept
 
 
 def _cache(data: Data) -> tuple[Any, Any]:
@@ -26,7 +26,7 @@ def _cache(data: Data) -> tuple[Any, Any]:
 
 
 def _fragmentation(data: Data) -> tuple[Any, Any]:
-    """As it is on his machine; and in the smallest memory, that it fits, and not in a page less."""
+    """The figures on the paper's machine. The smallest memory: the recording fits it, and does not fit a page less."""
     recording = variants.read(bonwick_memory.RECORDING)
     title, least = bonwick_memory.HIS_MACHINE, data["conditions"][bonwick_memory.LEAST]["bonwick"]
     names = [*data["conditions"][title]]

@@ -1,4 +1,4 @@
-"""The study of Ferreira et al. 2015: what is read out of a boot, and the rules of its claims, on figures made by hand."""
+"""The study of Ferreira et al. 2015: how a boot's output is read, and the rules of its claims, on figures made by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garcarz's figures: what is read out of a guest, and the rules by which his sentences hold, on data made by hand."""
+"""Garcarz's figures: how a guest's output is read, and the rules by which his sentences hold, on data made by hand."""
 
 from __future__ import annotations
 

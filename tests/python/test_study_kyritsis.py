@@ -1,4 +1,5 @@
-"""The study of Kyritsis et al.: the calls, the two ways of counting, what is made of the figures; figures that are the same everywhere."""
+"""The study of Kyritsis et al.: the calls, the two ways of counting, what the study makes of the figures, and figures that
+are the same everywhere."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def test_best_fit_leaves_less_unused_in_a_booted_kernel_too() -> None:
 
 
 def made(begin: float, filled: float, end: float, large: int = 0) -> Data:
-    """A run on 1,000 pages, of which so many % are unused at the marks, under next and first; best leaves 1% less when all are there."""
+    """A run on 1,000 pages. At the marks, next and first leave this percentage unused; best leaves 1% less when all objects
+    are there."""
     marks = {"begin": begin, "filled": filled, "end": end}
     fits: dict[str, Any] = {}
     for fit in kyritsis.FITS:
@@ -156,7 +158,7 @@ def test_searches() -> None:
 
 
 def log(unused: int) -> str:
-    """A kernel's log: 100 pages, of which so many bytes are unused when all objects are there, else a half."""
+    """A kernel's log: 100 pages, with this many bytes unused when all objects are there, else half of them."""
     lines = ["[    0.1] something else"]
     for most in (256, 4096, 16384):
         lines += [f"[    0.2] slabyard.fill: {most} {calls} 100 {free}" for calls, free in ((0, 204800), (20000, unused), (40000, 204800))]

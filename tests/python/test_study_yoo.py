@@ -1,4 +1,4 @@
-"""The study of Yoo's flame graphs: shares out of stacks, graphs that a record keeps, and what is made of the figures."""
+"""The study of Yoo's flame graphs: shares from stacks, graphs that a record keeps, and what the study makes of the figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_a_graph_is_kept_without_what_is_too_narrow_to_be_seen() -> None:
 
 
 def boot(alloc: float, free: float, slow: float, waits: float) -> Data:
-    """Of a kernel whose programs execute nothing; `slow` of allocation, `waits` of both."""
+    """A boot of a kernel whose programs execute nothing. `slow` is a share of allocation, `waits` one of allocation and of
+    free."""
     shares = {"alloc": alloc, "free": free, "alloc_slow": alloc * slow, "alloc_waits": alloc * waits, "free_waits": free * waits}
     return {**shares, "free_slow": 0, "kernel": 1000, "programs": 0, "calls": 0.9, "boxes": yoo.boxes(STACKS)}
 

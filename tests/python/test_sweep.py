@@ -244,7 +244,7 @@ def test_an_interrupted_sweep_leaves_its_results(busy: Path, tmp_path: Path) -> 
 
 
 def fragile(run: plan.Run, _content: bytes | None = None) -> dict[str, Any]:
-    """In a worker's place: dies of some runs, of one of them each time."""
+    """Runs in a worker's place, and dies in some runs, in one of them each time."""
     if run.allocator == "deadly":
         os.kill(os.getpid(), signal.SIGKILL)
     if run.allocator == "once" and not Path(run.workload).exists():
@@ -263,7 +263,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_kernel_is_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a kernel that is none (kernel_support)."""
+    """With a sham kernel (kernel_support)."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source._ident.cache_clear()
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
@@ -295,7 +295,7 @@ def test_the_time_left_is_told_where_there_is_no_terminal(monkeypatch: pytest.Mo
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler's address, and its two workers and itself, each a process of its own. The workers have two threads."""
+    """The address of a scheduler, and its two workers and itself, each a process of its own. Each worker has two threads."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

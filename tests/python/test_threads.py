@@ -61,7 +61,7 @@ def test_every_workload_under_a_heap_and_a_malloc(workload: str) -> None:
         for name in ("lock_waits", "lock_wait_seconds", "lock_wait_share"):
             assert (timed[name] is None) == run["allocator"].startswith("malloc:")
         assert 0 <= (timed["lock_wait_share"] or 0) <= 1
-    # The workload is the same whatever serves it.
+    # The workload is the same whichever allocator serves it.
     assert found[0]["timed"]["live_work_kb"] == pytest.approx(found[1]["timed"]["live_work_kb"], rel=0.2, abs=64)
 
 
@@ -81,7 +81,7 @@ def test_what_comes_back_of_a_peak(workload: str) -> None:
 
 
 def test_waits_for_a_lock_are_no_processor_time() -> None:
-    """More threads than processors: they wait by turns, and what they do most is not to allocate."""
+    """More threads than processors: they wait in turn, and spend most time on other things than allocation."""
     (one,) = records("--allocator", "slab", "--workload", "hackbench", "--threads", "2", "--operations", "2000", "--runs", "1")
     assert one["timed"]["allocator_share"] < 0.5
     (one,) = records("--allocator", "slob", "--workload", "hackbench", "--threads", "2", "--operations", "2000", "--runs", "1")
@@ -154,7 +154,7 @@ def test_export_and_list(tmp_path: Path) -> None:
 
 
 def test_a_broken_malloc_is_noticed(tmp_path: Path) -> None:
-    """One that serves every second request with the memory of the one before."""
+    """A malloc that serves every second request with the memory of the one before."""
     source = tmp_path / "broken.c"
     source.write_text(
         """

@@ -38,7 +38,7 @@ class Rows:
         self.row(CACHE_ALLOC, NODES, site, task, number)
 
     def areas(self, count: int, task: int, site: str = "vm_area_alloc") -> None:
-        """So many areas of the task come, or go."""
+        """That many areas of the task come; a negative count: they go."""
         for _ in range(abs(count)):
             self.row(CACHE_ALLOC if count > 0 else CACHE_FREE, AREAS, site if count > 0 else "vms_complete", task, 901)
 
@@ -53,7 +53,7 @@ class Rows:
 
 
 def taken(rows: Rows, size: int = 1000, tasks: int = 9) -> tuple[Block, Trees]:
-    """All rows behind Trees, which got them in blocks of `size`."""
+    """All rows after Trees has seen them in blocks of `size`."""
     trees, block = Trees(CACHES, SITES, range(tasks)), rows.block()
     parts = [trees.take({name: column[at : at + size] for name, column in block.items()}) for at in range(0, len(rows.rows), size)]
     return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}, trees
@@ -80,7 +80,7 @@ def test_nodes_end_with_their_root(size: int) -> None:
 
 
 def test_other_trees_of_a_task_are_left() -> None:
-    """Such as a folder's in tmpfs: no areas are freed before it."""
+    """For example those of a folder in tmpfs: no areas are freed before them."""
     rows = Rows()
     rows.node(0, task=1)
     rows.node(1, task=1)

@@ -1,4 +1,4 @@
-"""The settings of an allocator on a trace: which are tried, which nothing beats, which tunable matters, what to use."""
+"""The settings of an allocator on a trace: which ones are tried, which are best, which tunable matters, and which to use."""
 
 from __future__ import annotations
 
@@ -96,14 +96,15 @@ def test_a_tunable_without_effect_changes_no_figure(busy: Path, spec: str) -> No
         usual = server.ask(spec)
         for name in idle:
             for value in tunables[name]["choices"] or ("0", "1", "64"):
-                assert server.ask(f"{spec},{name}={value}") == usual, (name, value)
+                answer = server.ask(f"{spec},{name}={value}")
+                assert answer == usual or "6.1 has no SLUB_TINY" in answer["refused"], (name, value)
         server.close()
 
 
 def test_a_replay_says_that_a_tunable_has_no_effect(busy: Path) -> None:
     for verb in (["replay", busy, "--runs", "1"], ["replay", busy, "--proc", "slabinfo"], ["compare", busy, "--runs", "1"]):
         word = "--allocator" if verb[0] == "replay" else "--allocators"
-        done = slabyard(*verb, word, "slub:tiny=on,linux=6.1,cpu_partial=4,max_order=0")
+        done = slabyard(*verb, word, "slub:tiny=on,linux=6.18,cpu_partial=4,max_order=0")
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("no effect") == 1 and "cpu_partial and linux have no effect" in done.stderr
         assert "no effect" not in slabyard(*verb, word, "slub:cpu_partial=4").stderr
@@ -242,7 +243,7 @@ def test_a_search_finds_the_same_every_time(busy: Path) -> None:
 
 
 def test_sensitivity_finds_what_matters() -> None:
-    """Of a measure that one tunable makes alone, that one is behind all of it."""
+    """If one tunable alone changes a measure, the whole difference is that tunable's."""
     axes = (space.Axis("much", tuple("0123")), space.Axis("nothing", tuple("01234567")))
 
     class Known(trials.Trials):

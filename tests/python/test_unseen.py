@@ -1,4 +1,4 @@
-"""Slabs that came without an event, as two slabinfos and the trace between them tell."""
+"""Slabs that came without an event, found from two slabinfos and the trace between them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def slabinfo(**slabs: int) -> str:
 
 
 def written(start: str, end: str, tmp_path: Path) -> Trace:
-    """A trace of three caches: dentry takes a slab and gives one back that was there before, inode takes one of two pages, kmalloc one."""
+    """A trace of three caches. dentry takes a slab and gives back one from before; inode takes one of two pages; kmalloc
+    takes one."""
     build = handmade.Builder()
     build.metadata.direct_map.base = hex(BASE)
     build.metadata.caches = [handmade.cache("dentry", 256), handmade.cache("inode", 256)]
@@ -47,7 +48,7 @@ START = slabinfo(dentry=7, inode=4, kmalloc_64=3, kmalloc_cg_64=3)
 
 
 def test_nothing_came_unseen(tmp_path: Path) -> None:
-    """Of kmalloc's types either may be what the event is of."""
+    """The event may be of either type of kmalloc."""
     with written(START, slabinfo(dentry=7, inode=6, kmalloc_64=3, kmalloc_cg_64=4), tmp_path) as trace:
         assert unseen_slabs(trace) == {}
 

@@ -1,4 +1,5 @@
-"""Traces, dumps and captures from elsewhere: their names reach no terminal, page or spreadsheet as commands, their sizes no memory."""
+"""Traces, dumps and captures from elsewhere: their names reach no terminal, page or spreadsheet as commands, and their sizes
+take no memory."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ static inline uint64_t below(uint64_t *random, uint64_t bound)
 	return check_random(random) % bound;
 }
 
-/* A number that is most often small, as large ones leave most policies with the same few slabs. */
+/* A number that is usually small, as large ones leave most policies with the same few slabs. */
 static inline int64_t draw_number(const struct sy_tunable *tunable, uint64_t *random)
 {
 	uint64_t range = (uint64_t)(tunable->max - tunable->min), most = (uint64_t)1 << below(random, 12);
@@ -48,7 +48,7 @@ static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_
 	} while (!sy_spec_parse(&parsed, spec, &fault)); /* a minimum above its maximum */
 }
 
-/* Those named, or all; how many. */
+/* Those that are named, or all; returns how many. */
 static inline unsigned choose_policies(char **names, unsigned count, const struct sy_policy **policies)
 {
 	unsigned chosen = 0;

@@ -1,16 +1,16 @@
 /*
  * Heavy loads, one after the other, under every policy:  slabyard-load [OPERATIONS [LIVE-MIB [POLICY...]]]
  *
- *   operations  so many, half of them frees, on 16,384 objects of all sizes; a hundred times all invariants are checked
+ *   operations  OPERATIONS, half of them frees, on 16,384 objects of all sizes; all invariants are checked a hundred times
  *   caches      1,000 in one heap, each with objects of its own size, created and destroyed in between
  *   heaps       100 at once, and objects move from one to the next
  *   threads     1,000 at once, which exchange objects
- *   forks       while four threads work: 100 children, each of which has one of its own
- *   exhausted   small, middle and large objects, each until there is no memory, again after half is freed, and after all is
- *   live        so many MiB at once, one page of each object touched; 0: left out
+ *   forks       100 children while four threads work; each child has a child of its own
+ *   exhausted   small, middle and large objects, each until there is no memory; again after half is freed, and after all is
+ *   live        LIVE-MIB MiB at once, one page of each object touched; 0: left out
  *
- * Every object is verified before it is freed. A line on standard output tells how long each took. What is wrong is told on standard
- * error, and the status is then 1; a load that is not over after so long as it may take at most is stuck: status 3.
+ * Every object is verified before it is freed. A line on standard output says how long each load took. Errors go to standard
+ * error, and the status is then 1. A load that takes longer than it may is stuck: status 3.
  */
 #include <signal.h>
 
@@ -200,7 +200,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* A thread, or the end of the program. */
+/* The end of a thread, or of the program. */
 static void begin(struct task *task)
 {
 	pthread_attr_t small;
@@ -233,7 +233,7 @@ static void have_threads(const char *policy)
 	world_close(&world);
 }
 
-/* In a child: it has a child too, and both go on with the heap. */
+/* In a child: it has a child too, and both go on using the heap. */
 static int live_as_child(struct world *world, uint64_t random, unsigned generation)
 {
 	int status = 0;
@@ -285,7 +285,7 @@ static void storm(const char *policy)
 
 /* ---- Memory that ends, and much of it ------------------------------------------------------------------------------ */
 
-/* How many there is memory for. */
+/* How many objects there is memory for. */
 static unsigned take_all(struct world *world, size_t bytes, unsigned count)
 {
 	for (; count < MOST; count++) {
@@ -298,7 +298,7 @@ static unsigned take_all(struct world *world, size_t bytes, unsigned count)
 	return count;
 }
 
-/* One in so many; how many are left. */
+/* Keeps one object in `each`; returns how many are left. */
 static unsigned drop(struct world *world, size_t bytes, unsigned count, unsigned every)
 {
 	unsigned left = 0;

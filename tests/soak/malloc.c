@@ -1,17 +1,17 @@
 /*
  * Random work on malloc, for as long as you like:  slabyard-soak-malloc [SECONDS [SEED [POLICY...]]]
  *
- * Rounds of a few seconds each, the policies in turn, as slabyard-soak has them for heaps. A program's malloc is chosen before its
- * first call, so each round is a process of its own: this program again, with SLABYARD set to tunables that follow from the
- * round's seed, as does whether addresses are limited.
+ * Rounds of a few seconds each, the policies in turn, as slabyard-soak has them for heaps. A program's malloc is chosen before
+ * its first call, so each round is a process of its own: this program again, with SLABYARD set to tunables that follow from
+ * the round's seed. So does whether addresses are limited.
  *
- * In a round, threads get objects in all ways and of all sizes, and pass them to each other through a table; who takes one out
- * verifies it, sometimes after its size was changed, and frees it. Now and then one of them trims, asks for figures, or hoards
- * objects until there is no memory. Meanwhile short-lived threads come and go, and the process forks: the child goes on, and
- * verifies everything.
+ * In a round, threads get objects in all ways and of all sizes, and pass them to each other through a table. The thread that
+ * takes one out verifies it, sometimes after changing its size, and frees it. Now and then one of them trims, asks for
+ * figures, or hoards objects until there is no memory. Meanwhile short-lived threads come and go, and the process forks: the
+ * child goes on, and verifies everything.
  *
- * Each round is a line on standard output; slabyard-soak-malloc 1 SEED POLICY repeats its settings. What goes wrong is told on
- * standard error, and the status is then 1. A round that does not end is killed after two minutes.
+ * Each round is a line on standard output; slabyard-soak-malloc 1 SEED POLICY repeats its settings. Errors go to standard
+ * error, and the status is then 1. A round that does not end is killed after two minutes.
  */
 #define _GNU_SOURCE /* mallinfo2 */
 #include <pthread.h>
@@ -43,7 +43,7 @@
 #define LIMITS true
 #endif
 #ifdef __SANITIZE_THREAD__
-#define CHILD_HAS_THREADS false /* it knows nothing of such */
+#define CHILD_HAS_THREADS false /* the sanitizer knows nothing of such a call */
 #else
 #define CHILD_HAS_THREADS true
 #endif
@@ -73,7 +73,7 @@ static struct parcel *seal(struct parcel *parcel, size_t bytes, uint64_t *random
 	return parcel;
 }
 
-/* Of another size: has what both have room for. As it is, if there is no memory. */
+/* Changes the size; what both sizes have room for stays. If there is no memory, the object stays as it is. */
 static struct parcel *change(struct parcel *parcel, uint64_t *random)
 {
 	size_t bytes = draw_bytes(random), kept = bytes < parcel->bytes ? bytes : parcel->bytes;

@@ -10,8 +10,8 @@
  * Meanwhile short-lived threads come and go, and the process forks: the child goes on with the heap, and verifies it. In the end
  * everything is freed, and no page may be left.
  *
- * Each round is a line on standard output; slabyard-soak 1 SEED POLICY repeats its settings. What goes wrong is told on standard
- * error, and the status is then 1. A round that does not end is stuck: after two minutes the program ends with status 3.
+ * Each round is a line on standard output; slabyard-soak 1 SEED POLICY repeats its settings. Errors go to standard error, and
+ * the status is then 1. A round that does not end is stuck: after two minutes the program ends with status 3.
  */
 #include <signal.h>
 #include <time.h>
@@ -53,7 +53,7 @@ static void draw_memory(struct sy_heap_options *options, uint64_t *random)
 {
 	switch (below(random, 5)) {
 	case 0:
-		options->limit = (size_t)(16 + below(random, 16)) << 20; /* fewer do not suffice for what a heap has before any object */
+		options->limit = (size_t)(16 + below(random, 16)) << 20; /* fewer pages do not suffice for what a heap has before any object */
 		break;
 	case 1:
 		options->buffer = buffer;

@@ -472,14 +472,12 @@ static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
 	return sy__bonwick_page(page)->cache->cache.object_size;
 }
 
-static const char *const off_on[] = { "off", "on" };
-
 static const struct sy_tunable tunables[] = {
 	[BONWICK_WORKING_SET_SECONDS] = { "working_set_seconds", 15, 0, 86400, NULL, false,
 	                                  "seconds that an unused slab stays when memory becomes short" },
-	[BONWICK_COLOUR] = { "colour", 1, 0, 1, off_on, false, "let slabs start their objects at different offsets" },
+	[BONWICK_COLOUR] = { "colour", 1, 0, 1, SY__OFF_ON, false, "let slabs start their objects at different offsets" },
 	[BONWICK_PERCPU] = { "percpu", 0, 0, 65535, NULL, false, "objects in each of a CPU's two lists; 0: CPUs have none" },
-	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 1, off_on, false,
+	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 1, SY__OFF_ON, false,
 	                       "magazines of free objects for CPUs, and a depot of them, instead of percpu" },
 };
 

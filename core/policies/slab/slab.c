@@ -55,7 +55,7 @@ typedef struct sy__slab_array entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 21, kmem_cache_free 19, kmalloc 31, kfree 34. No function is called. Beyond
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 21, kmem_cache_free 19, kmalloc 30, kfree 34. No function is called. Beyond
  * the array, 60 objects move under one lock.
  */
 static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array *own, void **object)
@@ -421,8 +421,6 @@ static size_t slab_usable_size(struct sy_heap *heap, const void *object)
 	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slab_slab(page)->cache->cache.object_size;
 }
 
-static const char *const off_on[] = { "off", "on" };
-
 static const struct sy_tunable tunables[] = {
 	[SLAB_LIMIT] = { "limit", SY_TUNABLE_AUTO, 1, SY__SLAB_MOST_LIMIT, NULL, false,
 	                 "objects in a CPU's array at most; auto: 120, fewer for objects above 256 bytes" },
@@ -430,12 +428,12 @@ static const struct sy_tunable tunables[] = {
 	                      "objects moved at once to or from a CPU's array, at most its limit; auto: half of it" },
 	[SLAB_SHARED] = { "shared", SY_TUNABLE_AUTO, 0, SY__SLAB_MOST_SHARED, NULL, false,
 	                  "batches in the array that a node's CPUs share; auto: 8 for objects up to a page, 0 with one CPU" },
-	[SLAB_ALIEN] = { "alien", 1, 0, 1, off_on, false,
+	[SLAB_ALIEN] = { "alien", 1, 0, 1, SY__OFF_ON, false,
 	                 "collect objects freed on another node than theirs, and send them home together" },
-	[SLAB_COLOUR] = { "colour", 1, 0, 1, off_on, false, "let slabs start their objects on different cache lines" },
+	[SLAB_COLOUR] = { "colour", 1, 0, 1, SY__OFF_ON, false, "let slabs start their objects on different cache lines" },
 	[SLAB_MAX_ORDER] = { "max_order", 1, 0, SY_MAX_ORDER, NULL, false,
 	                          "order from which slabs do not grow to waste less (pages: 2^order)" },
-	[SLAB_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[SLAB_MERGE] = { "merge", 1, 0, 1, SY__OFF_ON, false, "let caches of alike objects share their slabs" },
 	[SLAB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 

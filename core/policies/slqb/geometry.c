@@ -42,17 +42,11 @@ static unsigned slab_order(size_t size)
 
 bool sy__slqb_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	unsigned order;
-
 	(void)tunables;
 	(void)cpus;
 	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = slab_order(size);
-	geometry->size = (uint32_t)size;
-	geometry->order = order;
-	geometry->objects = sy__order_objects(order, size);
-	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	*geometry = sy__geometry_of(slab_order(size), size);
 	return true;
 }
 

@@ -63,7 +63,7 @@ typedef struct sy__slqb_list entry_own;
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 /*
- * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 29, kfree 42. No function is called. A free
+ * Instructions of hot calls (docs/cost.md): kmem_cache_alloc 19, kmem_cache_free 33, kmalloc 28, kfree 42. No function is called. A free
  * reads the node in the page descriptor and counts down to the next slow call (push_this_slot). Before an object is handed out, pop
  * looks whether the freelist leads into the heap's memory.
  */
@@ -337,7 +337,6 @@ static size_t slqb_usable_size(struct sy_heap *heap, const void *object)
 	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slqb_slab(page)->list->cache->cache.object_size;
 }
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const rlist_names[] = { "owner", "mixed" };
 
 static const struct sy_tunable tunables[] = {
@@ -351,7 +350,7 @@ static const struct sy_tunable tunables[] = {
 	                             "objects sent by other CPUs that are taken over together; auto: freebatch" },
 	[SLQB_RLIST] = { "rlist", 0, 0, 1, rlist_names, false,
 	                 "objects for other CPUs that gather before they are sent: of one owner at a time, or of several (mixed)" },
-	[SLQB_COLOUR] = { "colour", 1, 0, 1, off_on, false, "let slabs start their objects on different cache lines" },
+	[SLQB_COLOUR] = { "colour", 1, 0, 1, SY__OFF_ON, false, "let slabs start their objects on different cache lines" },
 	[SLQB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 

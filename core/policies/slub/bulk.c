@@ -66,8 +66,10 @@ static uint32_t take_listed(struct sy__slub_cache *cache, struct sy__node *node,
 		struct sy_list *link = node->partial.next;
 		struct sy_page *page = sy__node_linked(link);
 		struct sy__node_slab *slab = sy__node_slab(page);
-		uint64_t old = sy__load64(&slab->word);
+		uint64_t old;
 
+		sy__node_refill(&cache->base, page);
+		old = sy__load64(&slab->word);
 		while (!sy__swap64(&slab->word, &old, sy__word_take(old)))
 			;
 		taken += take_some(cache, page, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)),

@@ -20,10 +20,6 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 {
 	const struct sy__slub_slot *own = sy__slub_slot((const struct sy__slub_cache *)(const void *)cache, slot);
 
-#ifdef SY_HARDENED
-	counts->objects_in_use -= sy__ring_held(&own->ring);
-	counts->objects_cached += sy__ring_held(&own->ring);
-#endif
 	if (own->slab)
 		count_slot_slab(counts, own->slab, sy__node_length(cache, own->slab, own->freelist));
 	for (struct sy_page *page = own->partial; page; page = *sy__slub_next(page))
@@ -45,11 +41,11 @@ void sy__slub_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 
 /* ---- Checking ------------------------------------------------------------------------------------------------- */
 
-static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page, uint32_t free)
+static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page)
 {
-	if (sy__page_order(page) != cache->order && sy__page_order(page) != cache->least_order)
-		return "slub: a slab is of an order that its cache does not use";
-	return sy__node_in_use(page) + free == sy__node_objects(page) ? NULL : "slub: used and free objects of a slab do not add up";
+	bool fits = sy__page_order(page) == cache->order || sy__page_order(page) == cache->least_order;
+
+	return fits ? NULL : "slub: a slab is of an order that its cache does not use";
 }
 
 static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
@@ -84,10 +80,6 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 	const char *wrong = check_active(cache, own);
 	uint32_t kept = 0;
 
-#ifdef SY_HARDENED
-	if (!sy__node_ring_is_sound(&cache->base, &own->ring))
-		return "slub: what a slot has in its ring is not marked, or not in use";
-#endif
 	for (struct sy_page *page = own->partial; !wrong && page; page = *sy__slub_next(page)) {
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
 			return "slub: a slot's list holds a slab that is full, not frozen or not its own, or too many";

@@ -93,16 +93,18 @@ static bool geometry_by(const int64_t *tunables, struct sy__slub_rules rules, un
 	order = slab_order(tunables, rules, wanted_objects(tunables, cpus), size);
 	if (order > SY_MAX_ORDER)
 		return false;
-	geometry->size = (uint32_t)size;
-	geometry->order = order;
-	geometry->objects = sy__order_objects(order, size);
-	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	*geometry = sy__geometry_of(order, size);
 	return true;
 }
 
 bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	return geometry_by(tunables, sy__slub_rules_by(tunables, (struct sy_kernel){ 0 }), cpus, size, geometry);
+	struct sy__slub_rules rules = sy__slub_rules_by(tunables, (struct sy_kernel){ 0 });
+
+	if (!geometry_by(tunables, rules, cpus, size, geometry))
+		return false;
+	geometry->sheaf_capacity = sy__slub_capacity_by(tunables, rules, size, 0);
+	return true;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -114,16 +116,10 @@ static bool link_is_inside(const struct sy_cache *cache)
 
 static void lay_out_object(struct sy__slub_cache *slub)
 {
-	struct sy_cache *cache = &slub->base.cache;
-	size_t size = sy__align_up(cache->object_size, WORD);
+	const struct sy_cache *cache = &slub->base.cache;
+	bool behind = cache->constructor || (cache->flags & SY_CACHE_TYPESAFE_BY_RCU && !link_is_inside(cache));
 
-	if (cache->constructor || (cache->flags & SY_CACHE_TYPESAFE_BY_RCU && !link_is_inside(cache))) {
-		slub->base.offset = (uint32_t)size;
-		size += WORD;
-	} else {
-		slub->base.offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
-	}
-	cache->size = (uint32_t)sy__align_up(size, cache->align);
+	sy__node_lay_out(&slub->base, (uint32_t)((cache->object_size / 2) & ~(WORD - 1)), behind);
 }
 
 static uint32_t min_partial(const struct sy__slub_cache *slub)
@@ -167,7 +163,8 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 static bool begin_sheaves(struct sy__slub_cache *slub)
 {
 	struct sy_cache *cache = &slub->base.cache;
-	uint32_t capacity = sy__slub_sheaf_capacity(cache);
+	const struct sy_heap *heap = cache->heap;
+	uint32_t capacity = sy__slub_capacity_by(heap->tunables, sy__slub_rules(heap), cache->size, cache->sheaf_capacity);
 
 	if (!capacity)
 		return true;
@@ -197,7 +194,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->base.least_order = (uint8_t)sy__order_of(cache->size);
 	slub->base.min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
-	return sy__node_cache_init(&slub->base, sizeof(struct sy__slub_slot)) && begin_sheaves(slub);
+	return sy__node_cache_init(&slub->base, sizeof(struct sy__slub_slot), SY__RING_IN(struct sy__slub_slot)) && begin_sheaves(slub);
 }
 
 /* ---- Merging -------------------------------------------------------------------------------------------------- */

@@ -53,17 +53,11 @@ static void *link_objects(struct sy__slub_cache *cache, unsigned slot, char *mem
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node, void **first)
 {
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, cache->base.order, flags, node);
-	const struct sy_cache *common = &cache->base.cache;
-	struct sy__node *home;
 
 	if (!page)
 		return NULL;
 	sy__node_make_slab(&cache->base, page);
-	*first = link_objects(cache, slot, sy__page_address(common->heap, page), sy__node_objects(page));
-	home = sy__node_of(&cache->base, page);
-	sy__lock(&home->lock);
-	sy__node_count_in(home, page);
-	sy__unlock(&home->lock);
+	*first = link_objects(cache, slot, sy__page_address(cache->base.cache.heap, page), sy__node_objects(page));
 	return page;
 }
 

@@ -9,7 +9,7 @@
  * Fast path: pop and push below. An allocation from a slot with free objects, and a free into the slot's active slab, read
  * and write nothing shared. A free into another slab takes one compare-and-exchange of that slab's word, if the slab stays where
  * it is. size_entries_this_slot.h makes all calls of the two. Instructions of hot calls (docs/cost.md): kmem_cache_alloc 16,
- * kmem_cache_free 20, kmalloc 26, kfree 37.
+ * kmem_cache_free 20, kmalloc 25, kfree 37.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *
@@ -76,10 +76,6 @@
 
 #include "../../bug.h"
 #include "../../this_slot.h"
-
-#ifdef SY_HARDENED
-#define entry_ring(own) (&(own)->ring)
-#endif
 
 typedef struct sy__slub_cache entry_cache;
 typedef struct sy__slub_slot entry_own;
@@ -280,25 +276,11 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 	}
 }
 
-/* Takes the first slab off a node's list. With the node's lock held, as the next two. */
-static struct sy_page *first_partial(struct sy__node *node)
-{
-	struct sy_list *link = node->partial.next;
-
-	sy__list_remove(link);
-	sy__node_count_partial(node, -1);
-	return sy__node_linked(link);
-}
-
+/* With the node's lock held, as the next. */
 static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	struct sy__node_slab *slab = sy__node_slab(page);
-	uint64_t old = sy__load64(&slab->word);
-
 	sy__slub_activate(cache, own, page);
-	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
-		;
-	own->freelist = taken(cache, own, old);
+	own->freelist = taken(cache, own, sy__node_freeze(sy__node_slab(page)));
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
@@ -321,9 +303,9 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		return false;
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
-		use_partial(cache, own, first_partial(node));
+		use_partial(cache, own, sy__node_first_partial(&cache->base, node));
 		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
-			keep_partial(own, first_partial(node));
+			keep_partial(own, sy__node_first_partial(&cache->base, node));
 	}
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
@@ -389,11 +371,6 @@ static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int nod
 	return object;
 }
 
-static bool node_exists(const struct sy__slub_cache *cache, int node)
-{
-	return node >= 0 && (unsigned)node < cache->base.cache.heap->nodes;
-}
-
 void *sy__slub_alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
@@ -409,11 +386,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned s
 	void *object;
 
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
-		if (flags & SY_THISNODE)
-			return NULL;
-		node = SY_ANY_NODE;
-	}
+	if (!node_will_do(cache->base.cache.heap, flags, &node))
+		return NULL;
 	object = sy__slub_alloc_of_slabs(cache, slot, flags, node);
 	return object ? handed_out(cache, flags, object) : NULL;
 }
@@ -522,7 +496,6 @@ static bool slub_heap_init(struct sy_heap *heap)
 	       (SY__IS_HARDENED || sy__slub_classes_begin(heap));
 }
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
@@ -535,13 +508,13 @@ static const struct sy_tunable tunables[] = {
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL, false,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, tiny 0" },
-	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[SLUB_MERGE] = { "merge", 1, 0, 1, SY__OFF_ON, false, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 	[SLUB_HARDEN] = { SY__HARDEN_TUNABLE(harden) },
 	[SLUB_LINUX] = { "linux", SY_TUNABLE_AUTO, SLUB_6_1, SLUB_VERSIONS - 1, sy__slub_version_names, false,
 	                 "whose rules hold; auto: the workload's kernel's, where that is known, else 6.1" },
-	[SLUB_TINY] = { "tiny", 0, 0, 1, off_on, false, "SLUB_TINY, for small systems: slots keep nothing, slabs are small" },
-	[SLUB_USERCOPY] = { "usercopy", SY_TUNABLE_AUTO, 0, 1, off_on, false,
+	[SLUB_TINY] = { "tiny", 0, 0, 1, SY__OFF_ON, false, "SLUB_TINY, for small systems: slots keep nothing, slabs are small" },
+	[SLUB_USERCOPY] = { "usercopy", SY_TUNABLE_AUTO, 0, 1, SY__OFF_ON, false,
 	                    "the kernel checks copies to user space; if not, caches may share kmalloc's slabs since 6.2; auto: on, tiny off" },
 	[SLUB_SHEAF_CAPACITY] = { "sheaf_capacity", SY_TUNABLE_AUTO, 0, SY__SLUB_MOST_IN_SHEAF, NULL, false,
 	                          "objects in a sheaf, of those caches that the version gives sheaves; 0: none; auto: the version's" },
@@ -574,6 +547,7 @@ const struct sy_policy sy__slub = {
 #ifndef SY_HARDENED
 	.hardened = SY__HARDENED(sy__hardened_slub),
 	.quick = &entries_quick,
+	.trim = sy__node_trim,
 #else
 	.scavenge = sy__slub_scavenge,
 #endif

@@ -219,7 +219,8 @@ unsigned sy__slub_most_order(struct sy__slub_rules); /* of slabs, where an objec
 unsigned sy__slub_ignored_flags(struct sy__slub_rules); /* enum sy_cache_flags */
 unsigned sy__slub_kmalloc_types(struct sy__slub_rules); /* as sy__kmalloc_create takes them */
 bool sy__slub_has_sheaves(struct sy__slub_rules); /* whether any cache has */
-uint32_t sy__slub_sheaf_capacity(const struct sy_cache *); /* 0: the cache has none */
+/* Objects of a sheaf of a cache whose objects have so many bytes, and that asks for so many; 0: it has none. */
+uint32_t sy__slub_capacity_by(const int64_t *tunables, struct sy__slub_rules, size_t size, uint32_t asked);
 
 /* geometry.c */
 bool sy__slub_cache_init(struct sy_cache *);

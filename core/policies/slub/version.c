@@ -54,7 +54,7 @@ struct sy__slub_rules sy__slub_rules_by(const int64_t *tunables, struct sy_kerne
 
 	if (tunables[SLUB_USERCOPY] != SY_TUNABLE_AUTO)
 		checks = tunables[SLUB_USERCOPY];
-	if (tiny && version < SLUB_6_12) /* it is younger */
+	if (tiny && version < SLUB_6_12) /* the workload's kernel is older than it */
 		version = SLUB_6_12;
 	return (struct sy__slub_rules){ (uint8_t)version, tiny, checks };
 }
@@ -126,6 +126,8 @@ bool sy__slub_has_sheaves(struct sy__slub_rules rules)
 
 const char *sy__slub_refuses(const struct sy_heap_config *config)
 {
+	if (config->tunables[SLUB_TINY] && config->tunables[SLUB_LINUX] == SLUB_6_1)
+		return "slub: Linux 6.1 has no SLUB_TINY, which came in 6.2: leave out linux=6.1, or choose 6.12 or later with tiny=on";
 	if ((!config->threads && !config->concurrent) || !sy__slub_has_sheaves(sy__slub_rules_by(config->tunables, config->kernel)))
 		return NULL;
 	return "slub: linux=6.18 and 7.0 have sheaves, which only replays have: choose 6.1 or 6.12";
@@ -144,14 +146,12 @@ static uint32_t by_size(size_t size)
 	return filled_up(size >= SY_PAGE_SIZE ? 4 : size >= 1024 ? 12 : size >= 256 ? 26 : 60);
 }
 
-uint32_t sy__slub_sheaf_capacity(const struct sy_cache *cache)
+uint32_t sy__slub_capacity_by(const int64_t *tunables, struct sy__slub_rules rules, size_t size, uint32_t asked)
 {
-	const struct sy_heap *heap = cache->heap;
-	struct sy__slub_rules rules = sy__slub_rules(heap);
-	int64_t wanted = heap->tunables[SLUB_SHEAF_CAPACITY];
-	uint32_t capacity = rules.version >= SLUB_7_0 ? by_size(cache->size) : 0, asked = cache->sheaf_capacity;
+	int64_t wanted = tunables[SLUB_SHEAF_CAPACITY];
+	uint32_t capacity = rules.version >= SLUB_7_0 ? by_size(size) : 0;
 
-	if (!sy__slub_has_sheaves(rules) || asked == SY_NO_SHEAVES || (!capacity && !asked) || heap->tunables[SLUB_HARDEN])
+	if (!sy__slub_has_sheaves(rules) || asked == SY_NO_SHEAVES || (!capacity && !asked) || tunables[SLUB_HARDEN])
 		return 0;
 	if (wanted != SY_TUNABLE_AUTO)
 		return (uint32_t)wanted;

@@ -20,10 +20,6 @@ static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 
 		if (sy__slot_reachable(cache, slot) && own->slab == view->page)
 			sy__node_walk_list(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
-#ifdef SY_HARDENED
-		if (sy__slot_reachable(cache, slot))
-			sy__node_walk_ring(walk, &own->ring, slot);
-#endif
 	}
 }
 

@@ -36,7 +36,6 @@
 
 enum tunable { FIT, CHUNK_ORDER, KEEP, TUNABLES };
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const fit_names[] = { "leftmost", "better" };
 
 static const struct sy_tunable tunables[TUNABLES] = {
@@ -44,7 +43,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	          "which free block serves a request: leftmost or better fit" },
 	[CHUNK_ORDER] = { "chunk_order", 2, 0, SY__SUNOS4_MAX_CHUNK_ORDER, NULL, false,
 	                  "what memory grows by (pages: 2^order); requests of more than half of it go straight to pages" },
-	[KEEP] = { "keep", 0, 0, 1, off_on, false, "a chunk that is wholly free stays for later requests" },
+	[KEEP] = { "keep", 0, 0, 1, SY__OFF_ON, false, "a chunk that is wholly free stays for later requests" },
 };
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page, map);

@@ -19,7 +19,7 @@ static uint32_t remote_length(const struct sy__yard_cache *cache, const struct s
 /* A slab that a slot owns, of which that has so many objects besides. */
 static void count_owned(struct sy_cache_counts *counts, const struct sy__yard_cache *cache, struct sy_page *page, uint32_t ready)
 {
-	uint32_t free = sy__node_length(&cache->base, page, sy__node_freelist(&cache->base, page)) + sy__yard_slab(page)->local_objects + ready;
+	uint32_t free = sy__node_length(&cache->base, page, sy__node_freelist(&cache->base, page)) + sy__node_slab(page)->local_objects + ready;
 
 	sy__node_count_slab(counts, sy__node_objects(page), free);
 	counts->objects_cached += free;
@@ -31,9 +31,6 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__node_cac
 	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	uint32_t remote = remote_length(cache, own);
 
-#ifdef SY_HARDENED
-	remote += sy__ring_held(&own->ring);
-#endif
 	counts->objects_in_use -= remote;
 	counts->objects_cached += remote;
 	if (own->slab)
@@ -62,16 +59,14 @@ static bool is_mapped(struct sy__yard_cache *cache, struct sy_page *page)
 	return true;
 }
 
-static const char *check_slab(struct sy__node_cache *base, struct sy_page *page, uint32_t free)
+static const char *check_slab(struct sy__node_cache *base, struct sy_page *page)
 {
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	uint64_t word = sy__node_word(page);
-	uint32_t owner = sy__yard_owner(sy__yard_slab(page)), order = sy__page_order(page);
+	uint32_t owner = sy__yard_owner(sy__node_slab(page)), order = sy__page_order(page);
 
 	if (order != cache->base.least_order && (order < cache->first_order || order > cache->base.order))
 		return "yard: a slab is of an order that its cache does not use";
-	if (sy__word_in_use(word) + free + sy__yard_emptied_objects(cache, page) != sy__word_objects(word))
-		return "yard: used and free objects of a slab do not add up";
 	if (sy__word_frozen(word) != (owner != SY__YARD_NOBODY && !(owner & SY__YARD_FULL)) || (owner & SY__YARD_FULL && !sy__word_full(word)))
 		return "yard: a slab's word and its mark do not agree whether it is owned, or full";
 	return is_mapped(cache, page) ? NULL : "yard: a page of a slab does not lead to the slab";
@@ -82,10 +77,10 @@ static const char *check_slab(struct sy__node_cache *base, struct sy_page *page,
 /* Whether a slab is the slot's, one that was seen, and what the slot has on its local list is sound. */
 static bool is_owned(struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page)
 {
-	const struct sy__yard_slab *slab = sy__yard_slab(page);
+	const struct sy__node_slab *slab = sy__node_slab(page);
 	void *last, *pushed_last;
 
-	if (slab->base.cache != &cache->base.cache || sy__yard_owner(slab) != sy__yard_mark(cache, own) || !sy__node_of(&cache->base, page)->seen.frozen)
+	if (slab->cache != &cache->base.cache || sy__yard_owner(slab) != sy__yard_mark(cache, own) || !sy__node_of(&cache->base, page)->seen.frozen)
 		return false;
 	sy__node_of(&cache->base, page)->seen.frozen--;
 	sy__node_sound_length(&cache->base, page, sy__node_freelist(&cache->base, page), &pushed_last);
@@ -103,9 +98,9 @@ static const char *check_active(struct sy__yard_cache *cache, const struct sy__y
 		return own->freelist || own->uncarved ? "yard: a slot has free objects, and no active slab" : NULL;
 	if (!is_owned(cache, own, page) || own->node != sy__page_node(page))
 		return "yard: a slot's active slab is not its own, not on the node that it says, or has a local list that is not sound";
-	sy__node_sound_length(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, &last);
+	sy__node_sound_length(&cache->base, page, sy__yard_local(sy__node_slab(page))->freelist, &last);
 	ready = sy__node_sound_length(&cache->base, page, own->freelist, &ready_last);
-	if (ready == UINT32_MAX || ready + own->uncarved + sy__yard_slab(page)->local_objects > sy__yard_in_use_now(sy__yard_slab(page)))
+	if (ready == UINT32_MAX || ready + own->uncarved + sy__node_slab(page)->local_objects > sy__yard_in_use_now(sy__node_slab(page)))
 		return "yard: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == ready_last)
 		return "yard: an object is on the freelist of a slot and on its slab's local list";
@@ -120,9 +115,9 @@ static const char *check_waiting(struct sy__yard_cache *cache, const struct sy__
 		if (page == own->slab || !is_owned(cache, own, page))
 			return "yard: a slab waits in a slot that does not own it, or its local list is not sound";
 		next = sy__yard_behind(cache, page);
-		if ((next ? sy__yard_local(sy__yard_slab(next))->prev : own->last) != sy__yard_number(cache, page))
+		if ((next ? sy__yard_local(sy__node_slab(next))->prev : own->last) != sy__yard_number(cache, page))
 			return "yard: a slot's list of slabs is broken";
-		if (!sy__yard_slab(page)->local_objects && sy__word_full(sy__node_word(page)))
+		if (!sy__node_slab(page)->local_objects && sy__word_full(sy__node_word(page)))
 			return "yard: a slab waits in which nothing is free";
 	}
 	return NULL;
@@ -133,7 +128,7 @@ static const char *check_empty(struct sy__yard_cache *cache, const struct sy__ya
 	uint32_t count = 0;
 
 	for (struct sy_page *page = sy__yard_numbered(cache, own->empty); page; page = sy__yard_behind(cache, page), count++)
-		if (page == own->slab || !is_owned(cache, own, page) || sy__yard_slab(page)->local_objects != sy__yard_in_use_now(sy__yard_slab(page)))
+		if (page == own->slab || !is_owned(cache, own, page) || sy__node_slab(page)->local_objects != sy__yard_in_use_now(sy__node_slab(page)))
 			return "yard: an empty slab of a slot is not its own, or has objects in use";
 	return count == own->empty_slabs ? NULL : "yard: a slot's empty slabs are not as many as it says";
 }
@@ -154,29 +149,14 @@ static const char *check_remote(struct sy__yard_cache *cache, const struct sy__y
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__yard_slot *dummy)
 {
-#ifdef SY_HARDENED
-	if (dummy->ring.cache || dummy->ring.room || dummy->ring.serves)
-		return "yard: the slot in which nothing may ever be has a ring";
-#endif
 	return dummy->freelist || dummy->slab || dummy->remote || dummy->cache || dummy->first || dummy->empty || dummy->remote_room ?
 	       "yard: something is in the slot in which nothing may ever be" : NULL;
 }
-
-#ifdef SY_HARDENED
-static const char *check_ring(struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return sy__node_ring_is_sound(&cache->base, &own->ring)
-	               ? NULL : "yard: what a slot has in its ring is not marked, or not in use";
-}
-#endif
 
 static const char *check_slots(struct sy__node_cache *base)
 {
 	static const char *(*const checks[])(struct sy__yard_cache *, const struct sy__yard_slot *) = {
 		check_active, check_waiting, check_empty, check_remote,
-#ifdef SY_HARDENED
-		check_ring,
-#endif
 	};
 	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	const char *wrong = base->cache.heap->threads ? check_dummy(sy__yard_slot_at(base->slots, SY__DUMMY_OFFSET)) : NULL;

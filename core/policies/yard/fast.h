@@ -94,9 +94,9 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap)
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->page_map, object);
 	ptrdiff_t slot_offset = sy__call_slot_offset();
 
-	if (sy__unlikely(sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
+	if (sy__unlikely(sy__yard_owner(sy__node_slab(page)) != sy__yard_mark_at(slot_offset, 0)))
 		sy__yard_kfree_remote(object, heap, page, slot_offset);
-	else if (sy__unlikely(sy__yard_local(sy__yard_slab(page))->freelist == object))
+	else if (sy__unlikely(sy__yard_local(sy__node_slab(page))->freelist == object))
 		sy__yard_kfree_again(object, page);
 	else if (sy__unlikely(sy__yard_push_local(sy__yard_cache_of(page), page, object, 0)))
 		sy__yard_emptied_now(page, slot_offset);

@@ -10,7 +10,7 @@
  * How many objects are wanted. In replays and kernels, where a page is memory from the start, 4 * (fls(CPUs) + 1), as in SLUB.
  * With threads, whose slabs cost no memory before they are carved (owned.c), FIRST_SLAB bytes and FIRST_OBJECTS; of a cache that
  * has several slabs of the order below LARGE_SLAB and LARGE_OBJECTS: of slabs with two or three objects nearly every call makes
- * or ends one. Objects of more than LARGE_OBJECT bytes want LARGEST_SLAB: what is left at a smaller slab's end is much of it.
+ * or ends one.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -19,13 +19,10 @@
 #include "../../merge.h"
 #include "yard.h"
 
-#define WORD sizeof(void *)
 #define MOST_ORDER 3u         /* of slabs, as long as an object fits */
 #define MOST_ORDER_THREADS 6u /* the same with threads */
 #define FIRST_SLAB ((size_t)16 << 10)
 #define LARGE_SLAB ((size_t)32 << 10)
-#define LARGE_OBJECT ((size_t)8 << 10)
-#define LARGEST_SLAB ((size_t)256 << 10)
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
 #define LEAST_WASTE 16u
@@ -74,51 +71,32 @@ static unsigned wanted_order(const int64_t *tunables, unsigned cpus, bool thread
 
 bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	unsigned order;
-
-	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
+	if (size < sizeof(void *) || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = wanted_order(tunables, cpus, false, size, 0, 0);
-	*geometry = (struct sy_geometry){ .size = (uint32_t)size, .order = order, .objects = sy__order_objects(order, size),
-		                          .wasted = (uint32_t)((SY_PAGE_SIZE << order) % size) };
+	*geometry = sy__geometry_of(wanted_order(tunables, cpus, false, size, 0, 0), size);
 	return true;
 }
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
-static void lay_out_object(struct sy__yard_cache *yard)
-{
-	struct sy_cache *cache = &yard->base.cache;
-	size_t size = sy__align_up(cache->object_size, WORD);
-
-	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
-		yard->base.offset = (uint32_t)size;
-		size += WORD;
-	}
-	cache->size = (uint32_t)sy__align_up(size, cache->align);
-}
-
 bool sy__yard_cache_init(struct sy_cache *cache)
 {
 	const struct sy_heap *heap = cache->heap;
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
-	unsigned order;
 
-	lay_out_object(yard);
+	sy__node_lay_out(&yard->base, 0, cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU);
 	if (cache->size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, cache->size > LARGE_OBJECT ? LARGEST_SLAB : LARGE_SLAB,
-	                     LARGE_OBJECTS);
-	yard->base.order = (uint8_t)order;
-	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
-	yard->first_order = (uint8_t)within(0, order, yard->base.order);
+	yard->first_order = (uint8_t)wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
+	yard->base.order = (uint8_t)wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
+	yard->first_order = (uint8_t)within(0, yard->first_order, yard->base.order);
 	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
 	yard->remote_limit = (uint16_t)within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE);
 	if (heap->tunables[YARD_REMOTE] != SY_TUNABLE_AUTO)
 		yard->remote_limit = (uint16_t)heap->tunables[YARD_REMOTE];
 	if (heap->threads)
 		sy__yard_choose_entries(yard);
-	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));
+	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot), SY__RING_IN(struct sy__yard_slot));
 }
 
 struct sy_cache *sy__yard_merge(struct sy_heap *heap, const struct sy_cache *wanted)

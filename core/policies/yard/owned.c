@@ -25,14 +25,14 @@
 /* Others may empty it unnoticed, so the slot looks there before it gets memory for something else. */
 void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	struct sy__yard_local *local = sy__yard_local(sy__yard_slab(page));
+	struct sy__yard_local *local = sy__yard_local(sy__node_slab(page));
 	uint32_t number = sy__yard_number(cache, page);
 
 	sy__yard_has_idle(cache, own);
 	local->next = 0;
 	local->prev = own->last;
 	if (own->first)
-		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, own->last)))->next = number;
+		sy__yard_local(sy__node_slab(sy__yard_numbered(cache, own->last)))->next = number;
 	else
 		own->first = number;
 	own->last = number;
@@ -41,14 +41,14 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 /* From anywhere. */
 static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	const struct sy__yard_local *local = sy__yard_local(sy__yard_slab(page));
+	const struct sy__yard_local *local = sy__yard_local(sy__node_slab(page));
 
 	if (sy__yard_number(cache, page) == own->first)
 		own->first = local->next;
 	else
-		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, local->prev)))->next = local->next;
+		sy__yard_local(sy__node_slab(sy__yard_numbered(cache, local->prev)))->next = local->next;
 	if (local->next)
-		sy__yard_local(sy__yard_slab(sy__yard_numbered(cache, local->next)))->prev = local->prev;
+		sy__yard_local(sy__node_slab(sy__yard_numbered(cache, local->next)))->prev = local->prev;
 	else
 		own->last = local->prev;
 }
@@ -56,7 +56,7 @@ static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 /* Whether the objects that came last on a slab's local list are such, and none of them came twice. All of them would be too many. */
 static bool last_frees_are_sound(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	void *first = sy__yard_local(sy__yard_slab(page))->freelist, *at = first;
+	void *first = sy__yard_local(sy__node_slab(page))->freelist, *at = first;
 
 	for (uint32_t i = 0; at && i < LAST_FREES; i++, at = sy__node_next(&cache->base, at)) {
 		if (sy__unlikely(!sy__node_is_object(&cache->base, page, at))) {
@@ -77,12 +77,12 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	if (page == own->slab)
 		return;
 	if (sy__unlikely(!last_frees_are_sound(cache, page))) {
-		sy__yard_local(sy__yard_slab(page))->freelist = NULL;
-		sy__yard_slab(page)->local_objects = 0;
+		sy__yard_local(sy__node_slab(page))->freelist = NULL;
+		sy__node_slab(page)->local_objects = 0;
 		return;
 	}
 	take_out(cache, own, page);
-	sy__yard_local(sy__yard_slab(page))->next = own->empty;
+	sy__yard_local(sy__node_slab(page))->next = own->empty;
 	own->empty = sy__yard_number(cache, page);
 	own->empty_slabs++;
 	sy__yard_has_idle(cache, own);
@@ -94,7 +94,7 @@ struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->empty);
 
 	if (page) {
-		own->empty = sy__yard_local(sy__yard_slab(page))->next;
+		own->empty = sy__yard_local(sy__node_slab(page))->next;
 		own->empty_slabs--;
 	}
 	return page;
@@ -106,7 +106,7 @@ struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->first);
 
 	if (page)
-		own->first = sy__yard_local(sy__yard_slab(page))->next;
+		own->first = sy__yard_local(sy__node_slab(page))->next;
 	return page;
 }
 
@@ -161,7 +161,7 @@ void sy__yard_end_carving(const struct sy__yard_cache *cache, struct sy__yard_sl
 /* The active slab is this one from now on, of which nothing is on the freelist yet; none had been. */
 void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	sy__yard_set_owner(sy__yard_slab(page), sy__yard_mark(cache, own));
+	sy__yard_set_owner(sy__node_slab(page), sy__yard_mark(cache, own));
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
@@ -170,12 +170,12 @@ void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot 
 }
 
 /* The active slab has nothing free, as its word was. It waits for nobody any more, unless the word has changed. */
-static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__yard_slab *slab, uint64_t *old)
+static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node_slab *slab, uint64_t *old)
 {
 	uint32_t mark = sy__yard_mark(cache, own);
 
 	sy__yard_set_owner(slab, mark | SY__YARD_FULL);
-	if (sy__likely(sy__swap64(&slab->base.word, old, *old & ~SY__WORD_FROZEN))) {
+	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__WORD_FROZEN))) {
 		own->slab = NULL;
 		return true;
 	}
@@ -200,17 +200,17 @@ bool sy__yard_fill(const struct sy__yard_cache *cache, struct sy__yard_slot *own
 /* What others pushed, or what was never carved. False: there is neither, and the slab is full. */
 static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-	uint64_t old = sy__load64(&slab->base.word);
+	struct sy__node_slab *slab = sy__node_slab(own->slab);
+	uint64_t old = sy__load64(&slab->word);
 
 	for (;;) {
 		if (sy__unlikely(!sy__word_full(old))) {
 			uint32_t count = sy__word_objects(old) - sy__word_in_use(old);
 
-			if (sy__swap64(&slab->base.word, &old, sy__word_take(old)) &&
+			if (sy__swap64(&slab->word, &old, sy__word_take(old)) &&
 			    sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, own->slab)), count))
 				return true;
-			old = sy__load64(&slab->base.word);
+			old = sy__load64(&slab->word);
 			continue;
 		}
 		if (own->uncarved) {
@@ -225,7 +225,7 @@ static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, s
 /* Fills the freelist, which is empty. False: the slot has no active slab any more. */
 static inline bool fill_from_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
+	struct sy__node_slab *slab = sy__node_slab(own->slab);
 	void *list = sy__yard_local(slab)->freelist;
 	uint32_t count = slab->local_objects;
 
@@ -243,9 +243,9 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 	if (empty && !(page = sy__yard_next_empty(cache, own)))
 		return false;
 	sy__yard_activate(cache, own, page);
-	if (!SY__IS_HARDENED && empty && sy__yard_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
-		sy__yard_local(sy__yard_slab(page))->freelist = NULL;
-		sy__yard_slab(page)->local_objects = 0;
+	if (!SY__IS_HARDENED && empty && sy__node_slab(page)->local_objects == sy__node_objects(page) && !cache->base.cache.constructor) {
+		sy__yard_local(sy__node_slab(page))->freelist = NULL;
+		sy__node_slab(page)->local_objects = 0;
 		own->uncarved = (uint16_t)sy__node_objects(page);
 	}
 	return true;
@@ -269,11 +269,11 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 /* A full slab that the slot has filled itself is its own again, and waits. False: it isn't that any more. */
 static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t word = sy__load64(&slab->base.word);
+	struct sy__node_slab *slab = sy__node_slab(page);
+	uint64_t word = sy__load64(&slab->word);
 
 	if (sy__yard_owner(slab) != (sy__yard_mark(cache, own) | SY__YARD_FULL) || sy__word_frozen(word) || !sy__word_full(word) ||
-	    !sy__swap64(&slab->base.word, &word, word | SY__WORD_FROZEN))
+	    !sy__swap64(&slab->word, &word, word | SY__WORD_FROZEN))
 		return false;
 	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
 	sy__yard_local(slab)->freelist = NULL;
@@ -285,7 +285,7 @@ static bool take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, s
 /* Frees objects, linked from first to last, of a slab that the slot owns, or takes back. False: it is somebody else's. */
 bool sy__yard_put_own(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 
 	if (sy__yard_owner(slab) != sy__yard_mark(cache, own) && !take_back(cache, own, page))
 		return false;

@@ -72,9 +72,9 @@ static SY__COLD void tell(const struct sy__yard_cache *cache, const void *at, co
 /* A push that may change the slab's place; pages that went back. */
 static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(row->page);
+	struct sy__node_slab *slab = sy__node_slab(row->page);
 	struct sy__node *node = sy__node_of(&cache->base, row->page);
-	uint64_t old = sy__load64(&slab->base.word), new;
+	uint64_t old = sy__load64(&slab->word), new;
 	bool discard;
 
 	sy__lock(&node->lock);
@@ -86,7 +86,7 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 		}
 		sy__node_link(&cache->base, row->last, sy__word_first(old, row->last));
 		new = sy__word_push(old, row->first, row->count);
-	} while (!sy__swap64(&slab->base.word, &old, new));
+	} while (!sy__swap64(&slab->word, &old, new));
 	discard = !sy__word_frozen(new) && sy__node_place(&cache->base, node, row->page, !sy__word_full(old), new, false);
 	if (!sy__word_frozen(new))
 		sy__yard_set_owner(slab, SY__YARD_NOBODY);
@@ -101,20 +101,20 @@ static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const s
 /* By an exchange alone; false: the slab may change its place. */
 static inline bool push_row(struct sy__yard_cache *cache, const struct row *row)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(row->page);
-	uint64_t old = sy__load64(&slab->base.word);
+	struct sy__node_slab *slab = sy__node_slab(row->page);
+	uint64_t old = sy__load64(&slab->word);
 
 	do {
 		if (!sy__word_stays(old, row->count))
 			return false;
 		sy__node_link(&cache->base, row->last, sy__word_first(old, row->last));
-	} while (!sy__swap64(&slab->base.word, &old, sy__word_push(old, row->first, row->count)));
+	} while (!sy__swap64(&slab->word, &old, sy__word_push(old, row->first, row->count)));
 	return true;
 }
 
 static inline uint64_t send_home(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, const struct row *row)
 {
-	bool may_be_own = (sy__yard_owner(sy__yard_slab(row->page)) & ~SY__YARD_FULL) == sy__yard_mark(cache, own);
+	bool may_be_own = (sy__yard_owner(sy__node_slab(row->page)) & ~SY__YARD_FULL) == sy__yard_mark(cache, own);
 
 	if ((!may_be_own || !sy__yard_put_own(cache, own, row->page, row->first, row->last, row->count)) && sy__unlikely(!push_row(cache, row)))
 		return push_moving(cache, slot, row);
@@ -156,7 +156,7 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 /* As far as a look at the lists' first objects tells, and the number of those in use. */
 static bool is_free_already(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page, const void *object)
 {
-	if (sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark(cache, own) && sy__yard_local(sy__yard_slab(page))->freelist == object)
+	if (sy__yard_owner(sy__node_slab(page)) == sy__yard_mark(cache, own) && sy__yard_local(sy__node_slab(page))->freelist == object)
 		return true;
 	return own->freelist == object || own->remote == object || !sy__word_in_use(sy__node_word(page)) ||
 	       sy__node_freelist(&cache->base, page) == object;

@@ -10,9 +10,8 @@
 #include "../../this_slot.h"
 #include "yard.h"
 
-#define LOOKS_FOR_PAGES 16u /* at slabs that wait in a slot, for empty ones: each time that it needs pages, */
-#define LOOKS_A_SECOND 512u /* and each second */
-#define SLABS_TO_GROW 3u    /* slabs of an order that a node has the memory of before it gets the first */
+#define LOOKS 512u       /* at slabs that wait in a slot, for empty ones, at once */
+#define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
 
@@ -46,7 +45,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 	unsigned nearest = node == SY_ANY_NODE ? sy__slot_node(cache->base.cache.heap, slot) : (unsigned)node;
 	struct sy__node *home = &cache->base.nodes[nearest];
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, order_of_next(cache, home), flags, node);
-	struct sy__yard_slab *slab;
+	struct sy__node_slab *slab;
 
 	if (!page)
 		return NULL;
@@ -55,14 +54,9 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 		return NULL;
 	}
 	sy__node_make_slab(&cache->base, page);
-	slab = sy__yard_slab(page);
+	slab = sy__node_slab(page);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
 	sy__yard_local(slab)->freelist = NULL;
-	slab->emptied_pages = 0;
-	home = sy__node_of(&cache->base, page);
-	sy__lock(&home->lock);
-	sy__node_count_in(home, page);
-	sy__unlock(&home->lock);
 	return page;
 }
 
@@ -82,12 +76,12 @@ static void *last_of(const struct sy__yard_cache *cache, void *at, uint32_t coun
  * comes onto its node's list under the lock, before anybody looks there: at the tail where others freed into it, else at the head. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	struct sy__node *node = sy__node_of(&cache->base, page);
 	void *first = sy__yard_local(slab)->freelist, *last = NULL;
 	uint32_t count = slab->local_objects;
 	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
-	uint64_t old = sy__load64(&slab->base.word), new;
+	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__lock(&node->lock);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
@@ -101,7 +95,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 			continue;
 		last = last ? last : last_of(cache, first, count);
 		sy__node_link(&cache->base, last, sy__word_first(old, last));
-	} while (!sy__swap64(&slab->base.word, &old, new));
+	} while (!sy__swap64(&slab->word, &old, new));
 	discard = sy__node_place(&cache->base, node, page, false, new, sy__word_full(old));
 	sy__unlock(&node->lock);
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
@@ -112,7 +106,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
 	struct sy_page *page = own->slab;
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint32_t free = own->uncarved;
 	void *last = NULL;
 
@@ -181,8 +175,8 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
 /* All that a slot has beside its active slab and those with objects in use: those too whose last object somebody else has freed, as
- * far as looks at so many slabs find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
-static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned looks)
+ * far as LOOKS find it. Others go to the end of the list, so that slabs behind them are looked at next time. */
+static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	struct sy_page *page, *stays = NULL;
@@ -191,9 +185,9 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	if (!own->remote && !own->first && !own->empty)
 		return 0;
 	pages = sy__yard_flush_remote(cache, slot) + sy__yard_give_empties(cache, slot, 0);
-	for (; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
+	for (unsigned looks = LOOKS; looks && own->first && (page = sy__yard_numbered(cache, own->first)) != stays; looks--) {
 		sy__yard_append(cache, own, sy__yard_next_owned(cache, own));
-		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects) {
+		if (sy__yard_in_use_now(sy__node_slab(page)) == sy__node_slab(page)->local_objects) {
 			sy__yard_emptied(cache, own, page);
 			pages += sy__yard_give_empties(cache, slot, 0);
 		} else if (!stays) {
@@ -211,7 +205,7 @@ static uint64_t give_active(struct sy__yard_cache *cache, unsigned slot, struct 
 
 	if (!own->slab)
 		return 0;
-	out = (uint32_t)sy__yard_in_use_now(sy__yard_slab(own->slab)) - own->uncarved - sy__yard_slab(own->slab)->local_objects;
+	out = (uint32_t)sy__yard_in_use_now(sy__node_slab(own->slab)) - own->uncarved - sy__node_slab(own->slab)->local_objects;
 	seen = ((uint32_t)(uintptr_t)own->freelist ^ out << 16) | 1; /* never that of a slot which nobody looked at */
 	if (own->seen == seen)
 		return 0;
@@ -223,7 +217,7 @@ SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot, LOOKS_FOR_PAGES);
+		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot);
 	sy__unlock(&heap->lock);
 }
 
@@ -240,7 +234,7 @@ uint64_t sy__yard_scavenge(struct sy_cache *cache)
 		sy__retained_reset(cache->heap, slot);
 		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
 			own->spare = own->missed = 0;
-		pages += give_idle(yard, slot, LOOKS_A_SECOND) + give_active(yard, slot, own);
+		pages += give_idle(yard, slot) + give_active(yard, slot, own);
 	}
 #ifdef SY_HARDENED
 	pages += sy__node_empty_retired(&yard->base);

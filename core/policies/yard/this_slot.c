@@ -23,7 +23,7 @@ static SY__COLD void freelist_ended_early(const struct sy__yard_cache *cache, co
 {
 	struct sy_page *page = sy__node_head(&cache->base, object);
 	uint32_t most = sy__node_objects(page);
-	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__yard_slab(page))->freelist, most, object) ||
+	bool is_free = sy__node_is_among(&cache->base, page, sy__yard_local(sy__node_slab(page))->freelist, most, object) ||
 	               sy__node_is_among(&cache->base, page, sy__node_freelist(&cache->base, page), most, object);
 
 	sy__bug(cache->base.cache.heap, is_free ? SY_BUG_DOUBLE_FREE : SY_BUG_WRITE_AFTER_FREE, object);
@@ -66,58 +66,50 @@ static inline void *refilled(struct sy__yard_slot *own)
 	return object;
 }
 
-static SY__OUT_OF_LINE void *refill_this_slot(struct sy__yard_cache *cache, unsigned flags, struct sy__yard_slot *own)
+/* Of any cache, as the next. */
+static bool take_of_class(struct sy_cache *cache, unsigned flags, void **object)
 {
-	void *object = refilled(own);
+	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!object))
-		return sy__this_slot_cache_alloc(&cache->base.cache, flags);
-	return sy__unlikely(flags & SY_ZERO) ? sy__zeroed(&cache->base.cache, object) : object;
+	if (sy__unlikely(!(*object = sy__yard_take_this_slot(own))) && !(*object = refilled(own)))
+		return false;
+	if (sy__unlikely(flags & SY_ZERO))
+		sy__zeroed(cache, *object);
+	return true;
+}
+
+static SY__OUT_OF_LINE void *alloc_other_this_slot(struct sy_cache *cache, unsigned flags)
+{
+	void *object;
+
+	return sy__likely(take_of_class(cache, flags, &object)) ? object : sy__this_slot_cache_alloc(cache, flags);
 }
 
 static void *alloc_this_slot(struct sy_cache *cache, unsigned flags)
 {
-	struct sy__yard_slot *own = sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin());
-	void *object = sy__yard_take_this_slot(own);
+	void *object = NULL;
 
-	if (sy__unlikely(!object))
-		return refill_this_slot(sy__yard_cache(cache), flags, own);
-	if (sy__unlikely(flags & SY_ZERO))
-		return sy__zeroed(cache, object);
-	return sy__result(object);
+	if (sy__likely(!(flags & SY_ZERO)))
+		object = sy__yard_take_this_slot(sy__yard_slot_at(sy__node_cache(cache)->slots, sy__call_begin()));
+	return sy__likely(object) ? sy__result(object) : alloc_other_this_slot(cache, flags);
 }
+
+static inline bool take_small(struct sy_heap *heap, size_t size, unsigned flags, void **object)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
+		return false;
+	*object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
+	return sy__likely(*object);
+}
+
+#define entry_sizes sy__yard_sizes
+#include "../kmalloc_this_slot.h"
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
 {
 	void *object = refilled(own);
 
 	return sy__likely(object) ? object : sy__this_slot_malloc(size, heap);
-}
-
-/* Other sizes, flags that ask for more, and a slot without a free object: then a call has begun before. */
-static SY__OUT_OF_LINE void *kmalloc_other_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	struct sy__yard_cache *cache = sy__yard_cache(sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags));
-	struct sy__yard_slot *own;
-	void *object;
-
-	if (sy__unlikely(!cache))
-		return sy__this_slot_large_alloc(size, flags, heap);
-	own = sy__yard_slot_at(cache->base.slots, sy__call_begin());
-	object = sy__yard_take_this_slot(own);
-	if (sy__unlikely(!object) && !(object = refilled(own)))
-		return sy__this_slot_kmalloc(size, flags, heap);
-	return flags & SY_ZERO ? sy__zeroed(&cache->base.cache, object) : object;
-}
-
-static void *kmalloc_this_slot(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	void *object;
-
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
-		return kmalloc_other_this_slot(size, flags, heap);
-	object = sy__yard_take_this_slot(sy__yard_small_slot(size, heap));
-	return sy__likely(object) ? sy__result(object) : kmalloc_other_this_slot(size, flags, heap);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
@@ -131,11 +123,6 @@ SY__OUT_OF_LINE void *sy__yard_malloc_other(size_t size, struct sy_heap *heap)
 	own = sy__yard_slot_at(sy__node_cache(kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]])->slots, sy__call_begin());
 	object = sy__yard_take_this_slot(own);
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
-}
-
-static void *malloc_this_slot(size_t size, struct sy_heap *heap)
-{
-	return sy__likely(size - 1 < SY__KMALLOC_SMALL) ? sy__yard_malloc_small(size, heap) : sy__yard_malloc_other(size, heap);
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------------------------------ */
@@ -170,7 +157,7 @@ static void end_with_empties(struct sy__yard_cache *cache, const struct sy__yard
 SY__OUT_OF_LINE void sy__yard_emptied_now(struct sy_page *page, ptrdiff_t slot_offset)
 {
 	struct sy__yard_cache *cache = sy__yard_cache_of(page);
-	struct sy__yard_slot *own = sy__yard_slot_at(cache->base.slots, slot_offset);
+	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
 
 	sy__yard_emptied(cache, own, page);
 	end_with_empties(cache, own);
@@ -202,8 +189,8 @@ SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, s
 		return;
 	}
 	cache = sy__yard_cache_of(page);
-	own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
+	own = sy__yard_own_at(cache, slot_offset);
+	if (sy__yard_owner(sy__node_slab(page)) == (sy__yard_mark_at(slot_offset, 0) | SY__YARD_FULL))
 		put_own_this_slot(cache, own, page, object);
 	else if (sy__likely(sy__yard_push_remote(cache, own, object, 0)))
 		sy__call_end();
@@ -253,15 +240,14 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 /* Each free looks at the object, and clears it; then the slot's ring keeps it (../links.h). */
 
-#define LEAST_CLEARED 16u /* bytes; of less the mark takes all the place */
-#define MOST_CLEARED 512u /* without a call */
+#define MOST_CLEARED 512u /* bytes, without a call */
 
 /* Of an object out of the ring: back into its slab, or onto the remote list. In a call that stays open; false: a slow one must
  * follow. */
 static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
 	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
-	uint32_t owner = sy__yard_owner(sy__yard_slab(page)) & ~SY__YARD_FULL;
+	uint32_t owner = sy__yard_owner(sy__node_slab(page)) & ~SY__YARD_FULL;
 
 	return (owner == sy__yard_mark(cache, own) && sy__yard_put_own(cache, own, page, object, object, 1)) ||
 	       sy__yard_push_remote(cache, own, object, cache->base.offset);
@@ -280,10 +266,10 @@ static inline void let_go_quickly(const struct sy__yard_cache *cache, struct sy_
 	for (i = 0; i < count; i++) {
 		void *object = own->ring.objects[(oldest + i) % SY__RING];
 		uint64_t key = sy__link_key(&links, object), *link = sy__link_at(object, cache->base.offset);
-		struct sy__yard_slab *slab = sy__yard_slab(SY__READ_AT_ONCE(table[((uintptr_t)object - memory) >> SY_PAGE_SHIFT]));
+		struct sy__node_slab *slab = sy__node_slab(SY__READ_AT_ONCE(table[((uintptr_t)object - memory) >> SY_PAGE_SHIFT]));
 		uint16_t local = (uint16_t)(slab->local_objects + 1);
 
-		if (sy__unlikely(*link != key || sy__yard_owner(slab) != mark || local == sy__yard_in_use_now(slab)))
+		if (sy__unlikely(*link != (links.mark ^ key) || sy__yard_owner(slab) != mark || local == sy__yard_in_use_now(slab)))
 			break;
 		*link = sy__link_to(&links, key, sy__yard_local(slab)->freelist);
 		sy__yard_local(slab)->freelist = object;
@@ -326,61 +312,56 @@ static SY__OUT_OF_LINE void free_more(struct sy__yard_cache *cache, struct sy__y
 		sy__call_end();
 }
 
-/* Of so many bytes at least, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
+/* Of an object of a few words, without a call, for which registers would have to be saved. The fence keeps compilers from making it one. */
 static inline void clear(void *object, uint32_t bytes)
 {
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
-	char *at = object, *last = at + bytes - 2 * sizeof(pair);
+	char *at = object, *end = at + bytes;
 
-	for (; at < last; at += 2 * sizeof(pair)) {
+	if (bytes % sizeof(pair)) {
+		*sy__link_at(at, 0) = 0;
+		at += sizeof(uint64_t);
+	}
+	for (; at < end; at += sizeof(pair)) {
 		*(pair *)(void *)at = (pair){ 0, 0 };
-		*(pair *)(void *)(at + sizeof(pair)) = (pair){ 0, 0 };
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
-	at = bytes < 2 * sizeof(pair) ? object : last;
-	*(pair *)(void *)at = (pair){ 0, 0 };
-	*(pair *)(void *)(last + sizeof(pair)) = (pair){ 0, 0 };
 }
 
-/* Where an object starts, its slab's descriptor says how many bytes of it are objects with their links at the start (sy__node_make_slab).
- * A block starts at a multiple of its size from the first page. */
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
-	size_t at = (uintptr_t)object - map->memory;
-	struct sy__yard_cache *cache;
+	size_t at = sy__page_map_index(map, object);
+	const struct sy__yard_cache *cache;
 	struct sy__yard_slot *own;
 	ptrdiff_t slot_offset;
 	struct sy_page *page;
-	uint32_t bytes;
 	uint64_t key;
 
-	if (sy__unlikely(at >> SY_PAGE_SHIFT >= SY__READ_AT_ONCE(map->end))) {
+	if (sy__unlikely(at >= SY__READ_AT_ONCE(map->end))) {
 		sy__this_slot_free(object, heap);
 		return;
 	}
 	slot_offset = sy__call_begin();
-	page = sy__page_map_at(map, at >> SY_PAGE_SHIFT);
+	page = sy__page_map_at(map, at);
 	if (sy__unlikely(!sy__page_is_slab(page))) {
 		sy__this_slot_large_free(object, heap, page);
 		return;
 	}
 	cache = sy__yard_cache_of(page);
-	own = sy__yard_slot_at(cache->base.slots, slot_offset);
-	at &= (SY_PAGE_SIZE << sy__page_order(page)) - 1;
+	own = sy__yard_own_at(cache, slot_offset);
 	key = sy__link_key(&cache->base.links, object);
-	if (sy__unlikely(at >= sy__page_bytes(page) || !sy__divides(cache->base.divider, at) ||
+	if (sy__unlikely(!sy__node_is_place(&cache->base, page, object) || cache->base.offset ||
 	                 sy__node_looks_free(&cache->base, object, 0, key))) {
 		sy__this_slot_kfree(object, heap);
 		return;
 	}
-	bytes = cache->base.cleared;
-	if (sy__unlikely(own->ring.room <= 1 || (bytes >= LEAST_CLEARED && bytes > MOST_CLEARED))) {
-		free_more(cache, own, object);
+	if (sy__unlikely(own->ring.room <= 1 || cache->base.cleared > MOST_CLEARED)) {
+		free_more(sy__yard_cache_of(page), own, object);
 		return;
 	}
-	if (bytes >= LEAST_CLEARED)
-		clear(object, bytes);
+	if (cache->base.cleared)
+		clear(object, cache->base.cleared);
 	sy__ring_put(&own->ring, object, 0, key);
 	sy__call_end();
 }
@@ -395,16 +376,8 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 const struct sy_this_slot sy__yard_this_slot = {
 	.cache_alloc = alloc_this_slot,
 	.cache_free = free_this_slot,
-	.kmalloc = kmalloc_this_slot,
-	.malloc = malloc_this_slot,
+	.kmalloc = entry_kmalloc_this_slot,
+	.malloc = entry_malloc_this_slot,
 	.kfree = kfree_this_slot,
 	.free = free_any_this_slot,
 };
-
-/* After the classes; false: no memory. */
-bool sy__yard_this_slot_init(struct sy__yard_heap *yard)
-{
-	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
-		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
-	return sy__page_map_create(&yard->page_map, &yard->heap);
-}

@@ -11,7 +11,7 @@
 /* Whether the slab is owned by a slot, and by which. */
 static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, unsigned *slot)
 {
-	*slot = (unsigned)((sy__yard_owner(sy__yard_slab(page)) & ~7u) / cache->base.stride);
+	*slot = (unsigned)((sy__yard_owner(sy__node_slab(page)) & ~7u) / cache->base.stride);
 	return sy__word_frozen(sy__node_word(page));
 }
 
@@ -26,37 +26,19 @@ static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, 
 		sy__walk_mark(walk, end - (size_t)i * cache->size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 }
 
-/* Free objects in pages without memory. */
-static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view)
-{
-	const struct sy_cache *cache = &view->cache->cache;
-	const char *at = sy__page_address(cache->heap, view->page);
-	uint64_t place = 0;
-
-	for (uint32_t i = 0; i < sy__node_objects(view->page); i++, at += cache->size)
-		if (sy__yard_is_emptied(sy__yard_cache(&view->cache->cache), view->page, at))
-			sy__walk_mark(walk, at, SY_PART_FREE, "given back", 0, place++);
-}
-
 static void mark(struct sy__walk *walk, const struct sy__node_view *view)
 {
 	const struct sy__yard_cache *cache = sy__yard_cache(&view->cache->cache);
 	unsigned slot;
 
-	mark_emptied(walk, view);
 	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
 		if (sy__yard_slot(cache, slot)->slab == view->page)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
-		sy__node_walk_list(walk, view, sy__yard_local(sy__yard_slab(view->page))->freelist, SY_PART_SLOT, "local", slot);
+		sy__node_walk_list(walk, view, sy__yard_local(sy__node_slab(view->page))->freelist, SY_PART_SLOT, "local", slot);
 	}
-	for (slot = 0; slot < sy__slots_used(cache->base.cache.heap); slot++) {
-		if (!sy__slot_reachable(&cache->base.cache, slot))
-			continue;
-		sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);
-#ifdef SY_HARDENED
-		sy__node_walk_ring(walk, &sy__yard_slot(cache, slot)->ring, slot);
-#endif
-	}
+	for (slot = 0; slot < sy__slots_used(cache->base.cache.heap); slot++)
+		if (sy__slot_reachable(&cache->base.cache, slot))
+			sy__node_walk_chain(walk, &cache->base, sy__yard_slot(cache, slot)->remote, cache->remote_limit, SY_PART_SLOT, "remote", slot);
 }
 
 /* Which of the slot's lists has the slab, and where. */

@@ -22,7 +22,7 @@
  *   pushed      freed by others, and home               the list in the slab's word (../node.h)
  *   remote      freed by others, not home yet           the remote list of the slot that freed it: to its slab it is in use
  *   uncarved    never used, at the slab's end           none
- *   given back  in a page without memory                none (trim.c)
+ *   given back  in a page without memory                none (../node_trim.c)
  *
  * A constructed object has been constructed in each of these states, and keeps what its last client left.
  *
@@ -48,17 +48,16 @@
 
 #include "../../this_slot.h"
 
-#ifdef SY_HARDENED
-#define entry_ring(own) (&(own)->ring)
-#endif
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
 
 typedef struct sy__yard_cache entry_cache;
 typedef struct sy__yard_slot entry_own;
 #define own_of sy__yard_slot
+#define own_at sy__yard_own_at
 #define cache_in sy__yard_cache_of
 #define push_this_slot push
 #define free_slow sy__yard_free_slow
+#define entry_sizes sy__yard_sizes
 
 /* ---- The fast path, on a slot that the caller names --------------------------------------------------------------------- */
 
@@ -89,20 +88,15 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 		own->bottom = 0;
 		return true;
 	}
-	owner = sy__yard_owner(sy__yard_slab(head));
+	owner = sy__yard_owner(sy__node_slab(head));
 	mark = sy__yard_mark(cache, own);
 	if (owner != mark)
 		return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(cache, own, object, cache->base.offset);
-	if (sy__unlikely(sy__yard_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__yard_slab(head))) ||
-	    sy__unlikely(sy__yard_local(sy__yard_slab(head))->freelist == object))
+	if (sy__unlikely(sy__node_slab(head)->local_objects + 1u == sy__yard_in_use_now(sy__node_slab(head))) ||
+	    sy__unlikely(sy__yard_local(sy__node_slab(head))->freelist == object))
 		return false;
 	sy__yard_push_local(cache, head, object, cache->base.offset);
 	return true;
-}
-
-static inline struct sy__yard_slot *own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
-{
-	return sy__yard_slot_at(cache->base.slots, slot_offset);
 }
 
 static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int node)
@@ -112,11 +106,6 @@ static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int no
 }
 
 static void *alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node);
-
-static const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
-{
-	return &sy__yard_heap(heap)->kmalloc;
-}
 
 #include "../size_entries.h"
 
@@ -134,17 +123,10 @@ void sy__yard_choose_entries(struct sy__yard_cache *cache)
 /* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
 static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
-	struct sy_page *page = sy__node_linked(node->partial.next);
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old;
+	struct sy_page *page = sy__node_first_partial(&cache->base, node);
+	struct sy__node_slab *slab = sy__node_slab(page);
+	uint64_t old = sy__node_freeze(slab);
 
-	sy__list_remove(&slab->base.link);
-	sy__node_count_partial(node, -1);
-	if (sy__unlikely(slab->emptied_pages))
-		sy__yard_refill_emptied(cache, page);
-	old = sy__load64(&slab->base.word);
-	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
-		;
 	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
 	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
@@ -224,11 +206,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__yard_cache *cache, unsigned s
 	void *object;
 
 	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= cache->base.cache.heap->nodes)) {
-		if (flags & SY_THISNODE)
-			return NULL;
-		node = SY_ANY_NODE;
-	}
+	if (!node_will_do(cache->base.cache.heap, flags, &node))
+		return NULL;
 	object = alloc_from_slabs(cache, slot, node);
 	if (!object)
 		object = alloc_from_pages(cache, slot, flags, node);
@@ -242,8 +221,11 @@ static bool yard_heap_init(struct sy_heap *heap)
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 
 	heap->never_reclaims = sy__keeps_apart(heap);
-	return sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], SY__KMALLOC_ALL_TYPES, 0, 0) &&
-	       (!heap->threads || sy__yard_this_slot_init(yard));
+	if (!sy__kmalloc_create(heap, &yard->kmalloc, heap->tunables[YARD_CLASSES], SY__KMALLOC_ALL_TYPES, 0, 0))
+		return false;
+	for (unsigned i = 0; heap->threads && i < SY__KMALLOC_SMALL / 8; i++)
+		yard->small[i] = (void *)sy__node_cache(yard->kmalloc.small[i + 1])->slots;
+	return !heap->threads || sy__page_map_create(&yard->page_map, heap);
 }
 
 static void yard_heap_fini(struct sy_heap *heap)
@@ -257,7 +239,6 @@ static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
 }
 
-static const char *const off_on[] = { "off", "on" };
 static const char *const harden[] = SY__HARDEN_WORDS;
 
 static const struct sy_tunable tunables[] = {
@@ -266,7 +247,7 @@ static const struct sy_tunable tunables[] = {
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 6" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, false,
 	                       "objects that a slab should hold at least; 0: by size" },
-	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, false, "let caches of alike objects share their slabs" },
+	[YARD_MERGE] = { "merge", 1, 0, 1, SY__OFF_ON, false, "let caches of alike objects share their slabs" },
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL, false,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
 	[YARD_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
@@ -292,6 +273,7 @@ const struct sy_policy sy__yard = {
 #ifndef SY_HARDENED
 	.hardened = SY__HARDENED(sy__hardened_yard),
 	.quick = &entries_quick,
+	.trim = sy__node_trim,
 #endif
 	.harden = YARD_HARDEN,
 	.heap_init = yard_heap_init,
@@ -303,7 +285,6 @@ const struct sy_policy sy__yard = {
 	.shrink = sy__yard_shrink,
 	.scavenge = sy__yard_scavenge,
 	.release_retained = sy__yard_release_retained,
-	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
 	.large_taken = sy__yard_found_by,
 	.reservation_changes = yard_reservation_changes,

@@ -17,23 +17,13 @@ enum sy__yard_tunable {
 	YARD_HARDEN
 };
 
-/* What the slot that owns a slab keeps in it (owned.c); the owner's own. */
+/* What the slot that owns a slab keeps in it (owned.c); the owner's own. Owned slabs are frozen (../node.h). */
 struct sy__yard_local {
 	void *freelist;      /* objects that the owner freed */
 	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
 };
-#define sy__yard_local(slab) ((struct sy__yard_local *)(void *)(slab)->base.own)
+#define sy__yard_local(slab) ((struct sy__yard_local *)(void *)(slab)->own)
 
-/* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
-struct sy__yard_slab {
-	struct sy__node_slab base;
-	uint32_t owner;         /* sy__yard_mark of its owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
-	union {
-		uint16_t local_objects; /* of an owned slab: on its local freelist */
-		uint32_t emptied_pages; /* of another one: bits of pages without memory, see trim.c; 0 if it is full */
-	};
-};
-SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
 _Static_assert(sizeof(struct sy__yard_local) <= SY__NODE_OWN_BYTES, "a slab has room for it");
 
 #define SY__YARD_NOBODY 0u
@@ -85,14 +75,14 @@ static inline struct sy__yard_heap *sy__yard_heap(struct sy_heap *heap)
 	return (struct sy__yard_heap *)(void *)heap;
 }
 
+static inline const struct sy__kmalloc *sy__yard_sizes(struct sy_heap *heap)
+{
+	return &sy__yard_heap(heap)->kmalloc;
+}
+
 static inline struct sy__yard_cache *sy__yard_cache(struct sy_cache *cache)
 {
 	return (struct sy__yard_cache *)(void *)cache;
-}
-
-static inline struct sy__yard_slab *sy__yard_slab(struct sy_page *page)
-{
-	return SY_SLAB_STATE(struct sy__yard_slab, page);
 }
 
 static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
@@ -106,18 +96,23 @@ static inline struct sy__yard_slot *sy__yard_slot_at(void *slots, ptrdiff_t slot
 	return (struct sy__yard_slot *)(void *)((char *)slots + slot_offset);
 }
 
+static inline struct sy__yard_slot *sy__yard_own_at(const struct sy__yard_cache *cache, ptrdiff_t slot_offset)
+{
+	return sy__yard_slot_at(cache->base.slots, slot_offset);
+}
+
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
-	return sy__yard_slot_at(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
+	return sy__yard_own_at(cache, (ptrdiff_t)(slot * cache->base.stride));
 }
 
 /* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
  * a slab goes, an exchange of the word acquires what others did to the objects that they freed. */
-static inline uint16_t sy__yard_in_use_now(const struct sy__yard_slab *slab)
+static inline uint16_t sy__yard_in_use_now(const struct sy__node_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;
 
-	return __atomic_load_n((const part *)(const void *)&slab->base.word + SY__WORD_IN_USE_PART, __ATOMIC_RELAXED);
+	return __atomic_load_n((const part *)(const void *)&slab->word + SY__WORD_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
 /* ---- Owners ----------------------------------------------------------------------------------------------------- */
@@ -141,12 +136,12 @@ static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const s
 }
 
 /* Relaxed: nobody but a slot itself sets or takes away that slot's mark, so nobody finds the own one by mistake. */
-static inline uint32_t sy__yard_owner(const struct sy__yard_slab *slab)
+static inline uint32_t sy__yard_owner(const struct sy__node_slab *slab)
 {
 	return __atomic_load_n(&slab->owner, __ATOMIC_RELAXED);
 }
 
-static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
+static inline void sy__yard_set_owner(struct sy__node_slab *slab, uint32_t mark)
 {
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
 }
@@ -184,7 +179,7 @@ static inline void *sy__yard_pop(const struct sy__yard_cache *cache, void **list
  * was stored a moment ago on to the load behind it, but not to one that widens it. */
 static inline bool sy__yard_push_local(const struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset)
 {
-	struct sy__yard_slab *slab = sy__yard_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 
 	sy__link_set(&cache->base, object, offset, sy__yard_local(slab)->freelist);
 	sy__yard_local(slab)->freelist = object;
@@ -225,15 +220,14 @@ static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cac
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	return sy__yard_numbered(cache, sy__yard_local(sy__yard_slab(page))->next);
+	return sy__yard_numbered(cache, sy__yard_local(sy__node_slab(page))->next);
 }
 
 /* yard.c; with threads a cache's entries */
 void sy__yard_choose_entries(struct sy__yard_cache *);
 
-/* this_slot.c, with threads: entries; a heap's sizes and page map (false: no memory). */
+/* this_slot.c, with threads: entries. */
 extern const struct sy_this_slot sy__yard_this_slot;
-bool sy__yard_this_slot_init(struct sy__yard_heap *);
 
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
@@ -265,12 +259,6 @@ void sy__yard_cache_fini(struct sy_cache *);
 bool sy__yard_cache_init(struct sy_cache *);
 bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
 struct sy_cache *sy__yard_merge(struct sy_heap *, const struct sy_cache *wanted);
-
-/* trim.c */
-uint64_t sy__yard_trim(struct sy_cache *);
-void sy__yard_refill_emptied(struct sy__yard_cache *, struct sy_page *);
-bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, const void *object);
-uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *, const struct sy_page *);
 
 /* check.c */
 void sy__yard_counts(struct sy_cache *, struct sy_cache_counts *);

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import DONE, REGRESSION, UserError
+from ..base.errors import DONE, REGRESSION, USAGE, UserError
 from ..base.files import check_outputs, to_json
 from ..base.table import results
 from ..base.terminal import note, printable
@@ -103,6 +103,10 @@ def _told(found: Difference, options: argparse.Namespace, every: bool) -> int:
         note(f"regression: {of}: {row.measure} {tables.change(row)} ({', '.join(row.failed)})")
     if len(found.failures) > MOST_TOLD:
         note(f"regression: and {len(found.failures) - MOST_TOLD} more")
+    if found.conditions and not any(found.of(one) for one in found.conditions):
+        asked = ", ".join(one.text for one in found.conditions)
+        note(f"nothing was held against {asked}: {found.old} and {found.new} do not both have what it measures")
+        return USAGE
     return REGRESSION if found.failures else status
 
 

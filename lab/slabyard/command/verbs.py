@@ -406,7 +406,7 @@ def show_geometry(options: argparse.Namespace) -> int:
         return _running_geometry(options)
     cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
     found = geometry(options.allocator, cpus, options.sizes)
-    columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
+    columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes", "sheaf_capacity"]
     _print(results(found, options.format, _named_rows(columns, columns)))
     return DONE
 
@@ -418,8 +418,12 @@ def _running_geometry(options: argparse.Namespace) -> int:
     if options.cpus:
         raise UserError("--running is about this machine with its CPUs; leave out --cpus")
     found = geometry.measure(options.allocator)
-    _print(to_json(geometry.as_json(found)) if options.format == "json" else render(geometry.tables(found), options.format))
-    return REGRESSION if any(one.differing for one in found) else DONE
+    differing = any(one.differing for one in found)
+    if options.format == "text" and not differing:
+        _print(f"{geometry.tables(found)[0].title}\n")
+    else:
+        _print(to_json(geometry.as_json(found)) if options.format == "json" else render(geometry.tables(found), options.format))
+    return REGRESSION if differing else DONE
 
 
 def draw_layout(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..base.terminal import printable
 from ..results import measures, records
-from ..results.model import Estimate, estimate, group, number, rows
+from ..results.model import RECORDED, Estimate, estimate, group, number, rows
 from .model import Difference, Grown, Row
 
 Record = Mapping[str, Any]
@@ -72,7 +72,7 @@ def compare(old: Sequence[Record], new: Sequence[Record], names: tuple[str, str]
         pairs = [(ours[key], others[key]) for key in ours if key in others]
         found.missing = [_said(ours[key]) for key in ours if key not in others]
         found.added = [_said(others[key]) for key in others if key not in ours]
-    if not pairs:
+    if all(_is_recorded(one) for one, _ in pairs) and (not pairs or (found.missing and found.added)):
         raise UserError(f"{names[0]} and {names[1]} have no run in common; a run is a workload under an allocator on a machine")
     counted = _ambiguous(one for one, _ in pairs)
     for before, after in pairs:
@@ -91,6 +91,11 @@ def _by_identity(listed: Sequence[Record], name: str) -> dict[tuple[str, ...], R
             raise UserError(f"{name} has two records of {_said(record)}; leave one out")
         found[key] = record
     return found
+
+
+def _is_recorded(record: Record) -> bool:
+    """Whether it is of the kernel that a trace was recorded on, which is the same whatever replays the trace."""
+    return str(record["run"].get("allocator")) == RECORDED
 
 
 def _said(record: Record) -> str:

@@ -53,18 +53,20 @@ _UNINLINED = (
 
 @dataclass(frozen=True)
 class Request:
-    """What to build. `outlined`: the allocator's functions are kept out of each other, for flame graphs."""
+    """What to build. `outlined`: the allocator's functions are kept out of each other, for flame graphs. `small`: without what a study of
+    papers does not use (small.config); what comes out of its guests goes over a serial line."""
 
     source: source.Source
     arch: str
     kind: Kind
     debug: bool = False
     outlined: bool = False
+    small: bool = False
 
     @property
     def title(self) -> str:
         """The kernel in a few words."""
-        more = [word for word, there in (("debug", self.debug), ("outlined", self.outlined)) if there]
+        more = [word for word, there in (("debug", self.debug), ("outlined", self.outlined), ("small", self.small)) if there]
         return " ".join([f"Linux {self.source.linux}", "on", self.kind.name, "for", self.arch, *(f"({word})" for word in more)])
 
 
@@ -84,14 +86,20 @@ class Kernel:
         return self.folder / Path(IMAGES[self.arch]).name
 
     @property
+    def small(self) -> bool:
+        """Whether it has a serial line for what comes out of its guests, and nothing else."""
+        return bool(self.about.get("small"))
+
+    @property
     def map(self) -> Path:
         """The names and addresses of its functions."""
         return self.folder / "System.map"
 
 
-def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False) -> Kernel:
-    """As build, of the source that is installed on this machine: of the version that the lab builds unasked."""
-    return build(Request(source.find(None), arch, kind, outlined=outlined), progress)
+def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False, small: bool = False) -> Kernel:
+    """As build, of the source that is installed on this machine: of the version that the lab builds unasked. `small`: where the
+    architecture has such a configuration."""
+    return build(Request(source.find(None), arch, kind, outlined=outlined, small=small and arch in config.SMALL), progress)
 
 
 def check(arch: str) -> None:
@@ -102,7 +110,8 @@ def check(arch: str) -> None:
 
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
-    own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug, request.source.linux)
+    own = source.own_files(request.kind)
+    wanted = config.fragment(request.arch, request.kind, request.debug, request.source.linux, request.small)
     key = _key(request, own, wanted)
     place = cache.folder("kernels") / key
     if (ready := load(place)) is not None:
@@ -162,8 +171,8 @@ def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
 
 def _name(request: Request) -> str:
     """The name of make's folder. Kernels that differ in files of ours alone share it, so that make compiles little anew."""
-    words = [request.arch, request.kind.name, request.source.ident, *(["debug"] if request.debug else [])]
-    return "-".join([*words, *(["outlined"] if request.outlined else [])])
+    flags = {"small": request.small, "debug": request.debug, "outlined": request.outlined}
+    return "-".join([request.arch, request.kind.name, request.source.ident, *(word for word, there in flags.items() if there)])
 
 
 def _seed(request: Request, folder: Path) -> None:
@@ -173,8 +182,8 @@ def _seed(request: Request, folder: Path) -> None:
         return
     linux, names = request.source.linux, {one.kind.name, request.kind.name}
     remade = {**source.own_files(one.kind), **source.own_files(request.kind)} if len(names) > 1 else {}
-    alike = names <= seed.ALIKE.get(request.arch, frozenset())
-    dependent = None if one.kind.config[linux] == request.kind.config[linux] else seed.takes_more if alike else seed.calls_kmalloc
+    same = one.kind.config[linux] == request.kind.config[linux]
+    dependent = None if same else seed.depends(request.arch, one.kind.name, request.kind.name)
     seed.copy(_folder(one), _folder(request), remade, dependent)
 
 
@@ -292,6 +301,7 @@ def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dic
         "source_ident": request.source.ident,
         "debug": request.debug,
         "outlined": request.outlined,
+        "small": request.small,
         "compiler": tools.compiler_version(request.arch),
         "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
         **figures,

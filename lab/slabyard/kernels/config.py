@@ -18,9 +18,12 @@ ARCHITECTURES = ("um", "x86_64", "arm64")
 DEBUG = {"um": ("debug.config",), **dict.fromkeys(ARCHITECTURES[1:], ("debug.config", "debug-qemu.config"))}
 
 
-def fragment(arch: str, kind: Kind, debug: bool, linux: str = DEFAULT) -> str:
+SMALL = {"x86_64": ("small.config",)}  # of a study's kernels, for the architectures that have one
+
+
+def fragment(arch: str, kind: Kind, debug: bool, linux: str = DEFAULT, small: bool = False) -> str:
     """The lines that a kernel's configuration shall have, the last of several for one name counting."""
-    names = ("common.config", f"{arch}.config", *(DEBUG[arch] if debug else ()))
+    names = ("common.config", f"{arch}.config", *(DEBUG[arch] if debug else ()), *(SMALL[arch] if small else ()))
     texts = [importlib.resources.files("slabyard.kernels").joinpath(name).read_text("utf-8") for name in names]
     version = VERSIONS[linux]
     lines = [line for text in texts for line in wanted(text)]

@@ -4,7 +4,7 @@
              come out through hostfs, a folder of this machine mounted in the guest.
     x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times
     arm64    slower; arm64 always by software. What comes out goes to two raw disks, one for the figures and one for the trace, as text
-             from the first byte.
+             from the first byte; a small kernel (build.py) has a serial line for it.
 
 Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
 user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
@@ -187,7 +187,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     arch = what.kernel.arch
     qemu = tools.path_of(tools.QEMUS[arch], f"a kernel for {arch}")
     # A disk answers when this machine gets to it, which no count may depend on. The board of arm64 has one serial line.
-    out = ("serial" if arch == "x86_64" else "console") if what.counts else "disk"
+    out = ("serial" if arch == "x86_64" else "console") if what.counts or what.kernel.small else "disk"
     (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
     disks = {"results": 512 << 20, "trace.txt": 8 << 30} if out == "disk" else {}
     for name, size in disks.items():

@@ -115,9 +115,3 @@ def parse_events(text: str) -> dict[Site, int]:
 def kmalloc_cache(size: int) -> str:
     """The name of the cache that has a kmalloc of this final size; of large ones, which are in none, `large`."""
     return "large" if size > 8192 else snapshots.kmalloc_name(size)
-
-
-def of_cache(site: Site, cache: str) -> bool:
-    """Whether a site allocates from a cache of slabinfo. kmalloc's caches come in kinds, which an event does not tell."""
-    size = snapshots.class_of(cache)
-    return site.cache == (kmalloc_cache(size) if size else cache)

@@ -30,5 +30,5 @@ def set_in(spec: str) -> list[str]:
 
 
 def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
-    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
+    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`, `sheaf_capacity` (objects; 0: no sheaves by size alone)."""
     return programs.run_json(programs.REPLAY, "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes))

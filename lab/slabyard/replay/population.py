@@ -453,16 +453,21 @@ def _arranged(
 
 
 def _in_slabs_there(kind: _CachePopulation, frees: Frees, mine: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of older frees, and of objects that were free, those that can be: an older object is freed once, and of more slabs than there were
-    those that are seen last came unseen. `mine`: numbers of frees in order of address and time."""
+    """Of older frees, and of objects that were free, those that can be: an older object is freed once, and not where the first that was
+    seen is an allocation; a slab has room for so many; and of more slabs than there were those that are seen last came unseen. `mine`:
+    numbers of frees in order of address and time."""
     mine = mine[np.append(True, np.diff(frees.address[mine]) > 0)[: len(mine)]]
+    mine = mine[~np.isin(frees.address[mine], free["address"])]
     slab_bytes = np.uint64(kind.slab_pages << 12)
-    of_frees, of_free = frees.address[mine] // slab_bytes, free["address"] // slab_bytes
-    rows = np.concatenate([frees.row[mine], free["row"]])
-    order = np.argsort(rows, kind="stable")
-    slabs, first = np.unique(np.concatenate([of_frees, of_free])[order], return_index=True)
-    there = slabs[np.argsort(first)][: kind.room // kind.slab_objects] if kind.room else slabs
-    return mine[np.isin(of_frees, there)], free[np.isin(of_free, there)]
+    slab_of = np.concatenate([frees.address[mine], free["address"]]) // slab_bytes
+    order = np.lexsort((np.concatenate([frees.row[mine], free["row"]]), slab_of))
+    slabs, first, members = np.unique(slab_of[order], return_index=True, return_counts=True)
+    rows = np.concatenate([frees.row[mine], free["row"]])[order][first]  # each slab's first
+    there = slabs[np.argsort(rows, kind="stable")][: kind.room // kind.slab_objects] if kind.room else slabs
+    fits = np.zeros(len(order), bool)
+    fits[order] = np.arange(len(order)) - np.repeat(first, members) < kind.slab_objects
+    fits &= np.isin(slab_of, there)
+    return mine[fits[: len(mine)]], free[fits[len(mine) :]]
 
 
 def _first_uses(slabs: np.ndarray, free: np.ndarray, slab_bytes: np.uint64) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,7 @@ def _of_kernel(attributes: dict[str, str]) -> Figures:
 
 
 def tables(found: list[CacheGeometry]) -> list[Table]:
-    """The caches that differ, with both figures where these do."""
+    """The caches that differ, with both figures where these do; where none does, the title says it all."""
     differing = [one for one in found if one.differing]
     title = f"{len(found) - len(differing):,} of the running kernel's {counted(len(found), 'cache')} are the same here"
     rows: list[list[Cell]] = [

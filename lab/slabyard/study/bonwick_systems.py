@@ -88,7 +88,7 @@ def boots(work: Work, workload: str) -> dict[str, Any]:
 
 
 def _boots(work: Work, workload: str) -> dict[str, Any]:
-    kernel = build.from_installed("x86_64", kinds.parse("slabyard").kind, work.progress)
+    kernel = build.from_installed("x86_64", kinds.parse("slabyard").kind, work.progress, small=True)
     names = HIS if work.quick else (*HIS, *OTHERS)
 
     def count(name: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale((1, 2, 4, 8), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
+FULL = Scale(tuple(range(1, 9)), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
 QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
 
 
@@ -210,7 +210,7 @@ def _boots(work: Work) -> Data:
     of_kind: dict[str, build.Kernel] = {}
     for spec in specs.values():
         if spec.kind.name not in of_kind:
-            of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress)
+            of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress, small=True)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
     work.progress.expect(len(specs) * (len(rounds) + 1 + len(scale.counted_on)) + 1)
 

@@ -191,7 +191,7 @@ def _boot(plan: machine.Plan) -> Boot:
 
 def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
     spec, arch = kinds.parse(text), SYSTEMS[system]
-    kernel = build.from_installed(arch, spec.kind)
+    kernel = build.from_installed(arch, spec.kind, small=True)
     job = workloads.of(_workload(mode, chosen), arch)
     if used:
         program, use = guest.used_memory(SPARE, PIECE, EACH)

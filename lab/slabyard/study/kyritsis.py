@@ -500,7 +500,7 @@ def _check_kernel() -> None:
 def in_kernel(text: str, progress: Progress) -> dict[str, list[list[int]]]:
     """Of a kernel that makes the calls itself (ports/linux/fill.c), by greatest size: calls so far, pages, bytes unused."""
     spec = kinds.parse(text)
-    kernel = build.from_installed("x86_64", spec.kind, progress)
+    kernel = build.from_installed("x86_64", spec.kind, progress, small=True)
     asked = dataclasses.replace(spec, parameters=(*spec.parameters, "slabyard.fill=1"))
     done = kernel_run.once(Plan(asked, kernel, workloads.parse("boot"), GUEST))
     return points_of(text, done.texts.get("log", ""))

@@ -40,7 +40,8 @@ def run(
     `traces`: a folder of recordings, for the items that replay some.
 
     An item that cannot be run here, as a tool is missing or a boot fails, is left out, and `left_out` hears why: before the first run
-    where a tool is missing. Without `left_out`, this is a UserError.
+    where a tool is missing. Without `left_out`, this is a UserError. Items that are the same on every machine are run beside the builds of
+    the others' kernels, as nothing in them is timed.
     """
     if folder is not None:
         check_folder(folder)
@@ -52,15 +53,25 @@ def run(
             if item.ident not in kept:
                 item.check()
             ready.append(item)
-    _build_kernels([item for item in ready if item.ident not in kept], progress)
-    done: list[Done] = []
-    for item in ready:
+    done: dict[str, Done] = {}
+
+    def make(item: Item) -> None:
         progress.stage(f"{item.paper}: {item.title}")
         with _without(item, left_out):
-            done.append(Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress, traces)))
-            tell(done[-1])
+            done[item.ident] = Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress, traces))
+            tell(done[item.ident])
         progress.step(item.title)
-    return done
+
+    with programs.side_by_side(1) as pool:
+        building = pool.submit(_build_kernels, [item for item in ready if item.ident not in kept], progress)
+        for item in ready:
+            if item.exact:
+                make(item)
+        building.result()
+    for item in ready:
+        if not item.exact:
+            make(item)
+    return [done[item.ident] for item in ready if item.ident in done]
 
 
 def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
@@ -72,7 +83,7 @@ def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
     def of(arch: str) -> None:
         with contextlib.suppress(UserError):
             for _, kind, outlined in (kernel for kernel in needed if kernel[0] == arch):
-                build.from_installed(arch, kinds.KINDS[kind], progress, outlined)
+                build.from_installed(arch, kinds.KINDS[kind], progress, outlined, small=True)
 
     architectures = sorted({kernel[0] for kernel in needed})
     with programs.side_by_side(len(architectures)) as pool:

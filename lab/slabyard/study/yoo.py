@@ -67,7 +67,7 @@ def check() -> None:
 def plan(text: str, cpus: int, messages: int, progress: Progress) -> Plan:
     """A boot of the kernel for an allocator, its functions out of line, that runs hackbench: 40 processes on sockets."""
     spec = kinds.parse(text)
-    kernel = build.from_installed("x86_64", spec.kind, progress, outlined=True)
+    kernel = build.from_installed("x86_64", spec.kind, progress, outlined=True, small=True)
     return Plan(spec, kernel, workloads.parse(f"hackbench -g 1 -l {messages}"), Hardware(MEMORY, cpus, 1, "tcg"), timeout=900)
 
 

@@ -1,9 +1,9 @@
 /*
  * What code compiled with -fsanitize=thread calls before plain accesses, and for atomic ones. The names are the compilers'.
  *
- * An access is a step where threads may change (schedule.h), and is looked at for races; then it is made. Or not, or otherwise, as
- * a mutant wants it (mutants.h). Atomic accesses are made here. Plain ones are made by the code after the call, so what is to be
- * wrong with one is put into memory before, or taken out again, at the thread's next call; other threads don't run between.
+ * At an access threads may change (schedule.h), and races are looked for. Then the access is made; a mutant may leave it out,
+ * or change it (mutants.h). Atomic accesses are made here. The code itself makes plain ones after the call. So a wrong value
+ * is put into memory before the access, or put right at the thread's next call; no other thread runs between.
  */
 #include "inside.h"
 
@@ -19,11 +19,11 @@ static void look(const volatile void *address, size_t bytes, bool writes, bool a
 		model_wrong(wrong);
 }
 
-#define MOST_ACCESSES 50000000u /* of an execution: who makes more goes in a circle */
+#define MOST_ACCESSES 50000000u /* of an execution: one that makes more runs in a circle */
 
 static unsigned accesses;
 
-/* What a word is to be when the access to it has been made. */
+/* The value that a word is to have once the access to it has been made. */
 static struct {
 	void *address;
 	size_t bytes; /* 0: no access is broken */
@@ -62,7 +62,7 @@ static void restore_later(const volatile void *address, size_t bytes)
 	memcpy(restored.words, restored.address, bytes);
 }
 
-/* What the code will read is not what is there. Values have the low bytes first. */
+/* The code will read another value than the word has. Values have the low bytes first. */
 static void give_other(enum fault fault, const volatile void *address, size_t bytes)
 {
 	uint64_t value;
@@ -95,7 +95,7 @@ static void plain(const void *caller, const volatile void *address, size_t bytes
 		give_other(fault, address, bytes);
 }
 
-/* Whether the access counts; not that to the thread's own words, of which the stop protocol consists. */
+/* Whether the access counts. An access to the thread's own words does not: the stop protocol consists of these. */
 static bool atomic(enum kind kind, const volatile void *address, size_t bytes, bool writes, enum fault fault)
 {
 	if (running() < 0 || is_own_word(address))
@@ -127,7 +127,7 @@ static void store_late(void)
 	store->bytes = 0;
 }
 
-/* Whether a store is not to be made, now or at all: also the one that gives back a lock which was not taken. */
+/* Whether a store is left out, now or for good. Also left out is the store that gives back a lock which was not taken. */
 static bool is_left_out(enum fault fault, const volatile void *address, size_t bytes, uint64_t value, int order)
 {
 	if (running() < 0)
@@ -188,7 +188,7 @@ void __tsan_write_range(void *address, size_t bytes)
 	plain(CALLER, address, bytes, true);
 }
 
-/* Of these nothing is broken: they are nobody's. */
+/* No mutant breaks these accesses: they belong to no function. */
 void *__tsan_memcpy(void *to, const void *from, size_t bytes)
 {
 	plain(NULL, from, bytes, false);

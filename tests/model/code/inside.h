@@ -4,15 +4,15 @@
 
 #include "schedule.h"
 
-/* What a thread is about to do. */
+/* The next step of a thread. */
 enum kind {
 	BEGIN,    /* its first step */
 	ACCESS,   /* to a word */
-	LOCK,     /* exchange a word that is 0: until then it waits */
-	AWAIT,    /* until a word is not 0 */
+	LOCK,     /* exchange a word that is 0; waits until it is */
+	AWAIT,    /* wait until a word is not 0 */
 	CALL,     /* begin a call of the library: waits for a thread that stops the slots, */
-	TRY_CALL, /* or finds that somebody does */
-	STOP,     /* waits for the end of all calls of others */
+	TRY_CALL, /* or finds that a thread does */
+	STOP,     /* stop: wait for the end of all other threads' calls */
 	RESUME,
 };
 

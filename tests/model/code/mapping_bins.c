@@ -1,9 +1,10 @@
 /*
- * The bins of the mapping cache (malloc/mapping_cache.c), at all interleavings of those who give ranges, take them, and end old
- * ones.
+ * The bins of the mapping cache (malloc/mapping_cache.c), at all interleavings of threads that give ranges, take them, and end
+ * old ones.
  *
- * The kernel's part is played here, as in mapping_table.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is
- * written over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
+ * The model plays the kernel, as mapping_table.c does: a page has an owner, or is kept, or is not mapped. Pages that go to the
+ * kernel are written over, so that the model notices a thread that still looks at them. There are few bins and words, as each
+ * is a step.
  */
 #define _GNU_SOURCE /* madvise */
 #include <sys/mman.h>
@@ -126,7 +127,7 @@ static void ends_all(void)
 	sy__mapping_cache_end();
 }
 
-/* Those that are here are not old. */
+/* The ranges that are here are not old. */
 static void comes_by(void)
 {
 	end_bins(sy__milliseconds(), SIZE_MAX);
@@ -161,8 +162,9 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* A range is taken by a load and a store, is put there without a release, or taken without an acquire. One that is put back meets another */
-		/* in its place. What was taken counts as kept. */
+		/* A range is taken by a load and a store, is put there without a release, or taken without an acquire. A
+		 * range that is put back */
+		/* meets another in its place. A range that was taken counts as kept. */
 		{ "bins_taken_by_store", "takes", "", "take_from", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "bins_no_release", "takes", "a race", "put_at", NULL, SWAPS, 0, NO_RELEASE, 0 },
 		{ "bins_no_acquire", "takes", "a race", "take_from", NULL, SWAPS, 0, NO_ACQUIRE, 0 },

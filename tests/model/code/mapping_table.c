@@ -1,10 +1,10 @@
 /*
- * The table of the mapping cache (malloc/mapping_cache.c), at all interleavings of those who give ranges, take them, and end old
- * ones.
+ * The table of the mapping cache (malloc/mapping_cache.c), at all interleavings of threads that give ranges, take them, and
+ * end old ones.
  *
- * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped.
- * Nobody may get a page that somebody has, what goes to the kernel must be nobody's, and in the end every page is in one place,
- * and the sum of what is kept is what is counted. The entries are three here, as each is a step for whoever looks for a range.
+ * The model plays the kernel: a page is not mapped, or belongs to the program, which knows the thread that has it. No thread
+ * may get a page that another has. Pages that go to the kernel must be no thread's. In the end every page is in one place, and
+ * the counted sum is the sum of what is kept. There are three entries, as each is a step for a thread that looks for a range.
  */
 #define _GNU_SOURCE /* mremap */
 #include <sys/mman.h>
@@ -146,7 +146,7 @@ static void makes_up(void)
 	sy__mapping_cache_offset_growth(3 * PAGE);
 }
 
-/* A child of a fork that came while a thread was about to keep something, and had an entry or had counted it. */
+/* A child of a fork that came while a thread was about to keep a range, and had taken an entry or counted the range. */
 static const char *forked(size_t sum)
 {
 	struct entry *entry = entries;
@@ -193,8 +193,9 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* Who finds a range takes it whatever is there; a range is put there without a release, or taken without an acquire; what was taken */
-		/* counts as kept; and a child of a fork leaves entries to threads that it has not got. */
+		/* A thread that finds a range takes it, whatever is there by then. A range is put there without a release,
+		 * or taken without an acquire. A */
+		/* range that was taken counts as kept. A child of a fork leaves entries to threads that it does not have. */
 		{ "table_not_owned", "gives", "", "own", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "table_no_release", "gives", "a race", "keep", NULL, STORES, 0, NO_RELEASE, 0 },
 		{ "table_no_acquire", "gives", "a race", "own", NULL, SWAPS, 0, NO_ACQUIRE, 0 },

@@ -1,8 +1,8 @@
 /*
  * Which operations a mutant breaks, and whether the search notices. See mutants.h.
  *
- * Each mutant runs in a process of its own, which prints what the model says, to a pipe. It is noticed if that process broke off
- * with the verdict that the mutant's line asks for.
+ * Each mutant runs in a process of its own, which writes the model's verdict to a pipe. The mutant is noticed if the process
+ * broke off with the verdict that its line asks for.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "inside.h"
@@ -19,7 +19,7 @@ static struct functions within, by;
 static bool *was_met; /* shared with the process that waits */
 
 static struct {
-	unsigned depth, operations; /* calls of `within`; operations of that kind in the outermost */
+	unsigned depth, operations; /* calls of `within`; operations of that kind in the outermost one */
 	bool failed;                /* an exchange in it has */
 } threads[MODEL_THREADS];
 
@@ -83,7 +83,7 @@ static bool find(struct functions *found, const char *name, const char *of)
 	return found->count;
 }
 
-/* What the process has said, up to a size. */
+/* The process's output, up to a size. */
 static size_t read_all(int from, char *text, size_t size)
 {
 	size_t length = 0;

@@ -1,14 +1,15 @@
 /*
- * yard in heaps of threads, at all interleavings: slabs of two or four objects, which slots fill and leave, take back, find
- * emptied, give up, have drained, and get from their node; and what slots free of each other's slabs, which goes home or serves
- * them. See schedule.h; what the code means is in core/policies/yard/yard.c, and in core/policies/node.h.
+ * yard in heaps of threads, at all interleavings. Slots fill slabs of two or four objects, leave them, take them back, find
+ * them emptied, give them up, have them drained, and get them from their node. Objects that slots free of each other's slabs
+ * go home or serve the freeing slot. See schedule.h; core/policies/yard/yard.c and core/policies/node.h say what the code
+ * means.
  */
 #include "core/policies/yard/yard.h"
 #include "world.h"
 
 extern const struct sy_policy sy__yard;
 
-/* Slabs of two objects, and of four. Of each slot's remote list one object may wait for the next; or more. */
+/* Slabs of two objects, and of four. On each slot's remote list one object may wait for the next, or more. */
 static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "remote", 1 }, { NULL, 0 } };
 static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "remote", 8 }, { NULL, 0 } };
 
@@ -29,7 +30,7 @@ static void fill(const struct setting *settings, unsigned own, unsigned others)
 	fill_from(2, own, own + others);
 }
 
-/* What the slot has of others' slabs goes home. */
+/* Sends home what the slot has of other slots' slabs. */
 static void send_home(void)
 {
 	unsigned slot;
@@ -189,7 +190,7 @@ static void takes(void)
 	take(5);
 }
 
-/* Or onto one that the first slot has filled, and takes back. */
+/* Or onto a slab that the first slot has filled, and takes back. */
 static void full_slab(void)
 {
 	fill(large_slabs, 5, 0);
@@ -393,7 +394,7 @@ static void trims(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__yard_trim(world.cache);
+		sy__node_trim(world.cache);
 		sy__call_leave();
 	}
 }
@@ -435,10 +436,10 @@ int main(int argc, char **argv)
 		/* The word is exchanged without a release, and without an acquire. */
 		{ "no_release", "hand over", "a race", "sy__swap64", NULL, SWAPS, 0, NO_RELEASE, 0 },
 		{ "no_acquire", "hand over", "a race", "more_of_active", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
-		/* A full slab that its slot leaves keeps the owner's mark; it is left by a store, not by an exchange. */
+		/* A full slab that its slot leaves keeps the owner's mark, or is left by a store, not by an exchange. */
 		{ "mark_stays", "two slabs", "", "leave", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		{ "left_by_store", "hand over", "", "leave", NULL, SWAPS, 0, BY_STORE, 0 },
-		/* What others gave back is taken by a store; a slot takes a slab that it has filled back by one; one pushes by one. */
+		/* A store takes what others gave back; a store takes back a slab that the slot has filled; a store pushes. */
 		{ "taken_by_store", "hand over", "", "more_of_active", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "taken_back_by_store", "two slabs", "", "take_back", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "pushed_by_store", "pushes", "", "push_row", NULL, SWAPS, 0, BY_STORE, 0 },
@@ -446,28 +447,30 @@ int main(int argc, char **argv)
 		{ "taken_back_unmarked", "two slabs", "", "take_back", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		/* A slab leaves the slot's list, and the next one still links to it. */
 		{ "next_unlinked", "three slabs", "list of slabs is broken", "take_out", "take_out", STORES, 2, NOT_DONE, 0 },
-		/* One that was last becomes so again, and links on to where it was before. */
+		/* A slab that was last becomes so again, and links on to where it was before. */
 		{ "last_linked", "found empty", "", "sy__yard_append", "sy__yard_append", STORES, 1, NOT_DONE, 0 },
-		/* A slab counts as empty with another object in use; and ends so. */
+		/* A slab counts as empty, and ends, with another object in use. */
 		{ "emptied_early", "two slabs", "", "sy__yard_put_own", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
 		{ "ended_early", "end, one left", "", "give_up", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
 		/* A push is tried again with the old link; likewise what a slot gives up. */
 		{ "stale_link", "pushes", "", "push_row", "sy__link_set", STORES, 0, STALE, 0 },
 		{ "stale_link_moving", "pushes, full", "", "push_moving", "sy__link_set", STORES, 0, STALE, 0 },
 		{ "stale_join", "end, one left", "", "give_up", "sy__link_set", STORES, 0, STALE, 0 },
-		/* A slot's end leaves the mark, or forgets what the slab's local list has, or what the slot has freed of others'. */
+		/* A slot's end leaves the mark, or forgets what the slab's local list has, or what the slot has freed of
+		 * others' slabs. */
 		{ "drain_keeps_mark", "stop", "", "give_up", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		{ "drain_forgets", "end", "", "give_up", "give_up", LOADS, 0, READS, 0 },
 		{ "remote_stays", "remote, end", "", "sy__yard_flush_remote", "sy__yard_flush_remote", LOADS, 1, READS, 0 },
-		/* A slab becomes nobody's, or comes onto its node's list, without the lock; or leaves it by a store. */
+		/* A slab loses its owner, or comes onto its node's list, without the lock; or a store takes it off. */
 		{ "given_up_unlocked", "end", "", "give_up", NULL, LOCKS, 0, NOT_DONE, 0 },
 		{ "moved_unlocked", "node", "", "push_moving", NULL, LOCKS, 0, NOT_DONE, 0 },
 		{ "owned_unlocked", "node", "", "take_partial", NULL, LOCKS, 0, NOT_DONE, 0 },
 		{ "owned_by_store", "own again", "", "own_partial", NULL, SWAPS, 0, BY_STORE, 0 },
-		/* What goes home of a slab counts as fewer than it is, or leads on to what is of another one. */
+		/* The objects that go home to a slab count as fewer than they are, or lead on to those of another slab. */
 		{ "row_as_fewer", "end, one left", "", "push_row", "sy__swap64", SWAPS, 0, WRITES_MORE, UINT64_C(1) << 32 },
 		{ "row_leads_on", "rows", "", "push_row", "sy__link_set", STORES, 0, NOT_DONE, 0 },
-		/* What goes home to a slab that is the slot's own by now forgets what is there already, or is not counted. */
+		/* Objects go home to a slab that is the slot's own by now: they forget what is there already, or are not
+		 * counted. */
 		{ "own_row_forgets", "own again", "", "sy__yard_put_own", "sy__link_set", STORES, 1, NOT_DONE, 0 },
 		{ "own_row_uncounted", "own again", "", "sy__yard_put_own", "sy__yard_put_own", STORES, 2, NOT_DONE, 0 },
 		/* A trim puts a list back in front of what was free before. */

@@ -1,11 +1,11 @@
 /*
- * What the core's platform for programs has in platform/user.c and platform/stop.c: memory, and stops.
+ * The part of the core's platform for programs that stands in platform/user.c and platform/stop.c: memory, and stops.
  *
- * Memory comes from one arena, so that an execution can begin with what set_up left: that is a file in memory, which executions
- * have mapped privately, and drop what they wrote. Static memory of the program is copied.
+ * All memory comes from one arena, so that an execution can begin with what set_up left. The arena is a file in memory; each
+ * execution maps it privately, and drops what it wrote. Static memory of the program is copied.
  *
- * A thread's struct sy__thread is in one place, where the library looks for it, while that thread runs; and elsewhere while
- * others do. So is other memory that each thread has of its own.
+ * A thread's struct sy__thread is in the place where the library looks for it while that thread runs, and elsewhere while
+ * others run. The same holds for other memory that each thread has of its own.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"
@@ -452,7 +452,7 @@ bool is_own_word(const volatile void *address)
 	return (uintptr_t)address - (uintptr_t)&sy__self < sizeof(sy__self);
 }
 
-/* Before the thread says that a call begins, or after it said that one has ended. */
+/* Before the thread says that a call begins, or after it has said that one ended. */
 void says_busy(const volatile void *address, uint64_t value, int order)
 {
 	if (!has_stops() || running() < 0 || address != &sy__self.busy)

@@ -1,11 +1,11 @@
 /*
  * Slots that the processors of a kernel drive, at all interleavings: quick calls, which interrupts break into, and slow ones.
  *
- * The calls are those of ports/linux/adapter.c: a quick call is made with interrupts on, on the CPU's first slot, and says
- * meanwhile that it is `within`; a slow one with interrupts off, on the second slot where it has interrupted a quick one. Of
- * two CPUs one is interrupted, at any access to memory that it makes. For every policy that has quick calls.
+ * The calls are those of ports/linux/adapter.c. A quick call runs with interrupts on, on the CPU's first slot, and says
+ * meanwhile that it is `within`. A slow call runs with interrupts off, on the second slot if it has interrupted a quick one.
+ * One of two CPUs is interrupted, at any access to memory that it makes. The model runs every policy that has quick calls.
  *
- * It was seen to find, for each of them: a quick call that does not say that it is within, and an interrupt that takes the same
+ * It was seen to find, for each policy: a quick call that does not say that it is within, and an interrupt that takes the same
  * slot.
  */
 #include "world.h"
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* A quick push is tried again with the old link, or made by a store; and a full slab is given up by a store. */
+		/* A quick push is tried again with the old link, or is a store. A full slab is given up by a store. */
 		{ "quick_stale", "slub, two CPUs", "", "push_remote", "sy__link_set", STORES, 0, STALE, 0 },
 		{ "quick_by_store", "slub, two CPUs", "", "push_remote", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "rest_by_store", "slub, two CPUs", "", "take_rest", NULL, SWAPS, 0, BY_STORE, 0 },

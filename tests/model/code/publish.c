@@ -1,9 +1,9 @@
 /*
- * The heap behind malloc, which the first thread that needs it makes (malloc/process.c): others meanwhile make none of their
- * own, and find it whole when they find it.
+ * The heap behind malloc. The first thread that needs it makes it (malloc/process.c); other threads make none of their own
+ * meanwhile, and when they find it, they find it whole.
  *
- * It was seen to find: a store of the heap without a release, a look for it without an acquire, and a heap made without asking
- * again with the lock.
+ * The model was seen to find: a store of the heap without a release, a look for it without an acquire, and a heap made without
+ * asking again with the lock.
  */
 #define _GNU_SOURCE
 #include "schedule.h"
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* The heap is there for others without a release, or found without an acquire. */
+		/* The heap is published without a release, or found without an acquire. */
 		{ "heap_no_release", "first heap", "a race", "sy__process_heap", NULL, STORES, 0, NO_RELEASE, 0 },
 		{ "heap_no_acquire", "first heap", "a race", "sy__process_heap", NULL, LOADS, 0, NO_ACQUIRE, 0 },
 		{ .name = NULL },

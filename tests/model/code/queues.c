@@ -1,6 +1,6 @@
 /*
- * Policies with queues in heaps of threads, at all interleavings: SLQB, whose slots send objects home in batches, and say by a
- * word without a lock that there are some; and SLAB, whose arrays are the slots' own. With stoppers, who drain both.
+ * Policies with queues in heaps of threads, at all interleavings. SLQB's slots send objects home in batches, and say by a word
+ * without a lock that there are some. SLAB's arrays are the slots' own. Stoppers drain both.
  */
 #include "world.h"
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* What SLQB sends is not under the lock of whom it is for. */
+		/* SLQB sends objects without the lock of the slot that they are for. */
 		{ "sent_unlocked", "slqb", "a race", "send", NULL, LOCKS, 0, NOT_DONE, 0 },
 		{ .name = NULL },
 	};

@@ -1,12 +1,12 @@
 /*
  * Races, by vector clocks.
  *
- * Each thread has a clock, which goes on at each release, and knows of each other thread up to which of its clock's times it
- * sees what that did. An atomic word that was written with release has what its writer knew; who reads it with acquire knows
- * that from then on. An exchange without release leaves what the word had (it continues the release sequence), a plain atomic
- * store without takes it away. Of every byte it is known when each thread last read and wrote it, atomically and not. Two
- * accesses race if one of them writes, not both are atomic, they are of different threads, and the later thread does not know
- * of the earlier access.
+ * Each thread has a clock, which goes on at each release. It also knows for each other thread up to which time of that
+ * thread's clock it has seen its work. An atomic word written with release carries what its writer knew; a thread that reads
+ * it with acquire knows that from then on. An exchange without release leaves what the word carries (it continues the release
+ * sequence); an atomic store without release takes that away. For every byte the model knows when each thread last read and
+ * wrote it, atomically and not. Two accesses race if one of them writes, not both are atomic, they are of different threads,
+ * and the later thread does not know of the earlier access.
  */
 #define _GNU_SOURCE /* MAP_NORESERVE */
 #include "inside.h"
@@ -21,7 +21,7 @@
 enum { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE, WAYS };
 
 struct byte {
-	uint32_t execution; /* of an earlier one: nothing of it counts */
+	uint32_t execution; /* of an earlier execution: it no longer counts */
 	uint16_t last[WAYS][MODEL_THREADS];
 };
 
@@ -73,7 +73,7 @@ static struct byte *byte_at(uintptr_t address)
 	return NULL;
 }
 
-/* Whether the thread does not know of what another did to the byte in this way. */
+/* Whether the thread does not know of another's access of this kind to the byte. */
 static bool unknown(unsigned thread, const struct byte *byte, unsigned way)
 {
 	for (unsigned other = 0; other < MODEL_THREADS; other++)

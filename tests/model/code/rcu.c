@@ -1,10 +1,10 @@
 /*
- * Readers, and memory that waits for them (library/rcu.c), at all interleavings of those who read an item, put another one in
- * its place and leave the old one behind, and come by.
+ * Readers, and memory that waits for them (library/rcu.c), at all interleavings of threads that read an item, replace it and
+ * leave the old one behind, and look whether the wait is over.
  *
- * An item that went is written over, plainly: who reads it then, or has not done with it in an order that both know, is a race.
- * That a reader who is counted late sees what was unlinked is the argument in rcu.c: here every look at a word sees its last
- * value.
+ * An item that went is written over, by a plain store. A thread that reads it then, or has not finished with it in an order
+ * that both threads know, makes a race. The argument that a reader which is counted late sees what was unlinked is in rcu.c:
+ * in this model every look at a word sees its last value.
  */
 #define _GNU_SOURCE /* nanosleep */
 #include "schedule.h"
@@ -114,7 +114,7 @@ static void comes_by(void)
 	advance_and_call();
 }
 
-/* A slab that waits by number, and somebody who asks whether it is time. */
+/* A slab that waits by number, and a thread that asks whether it is time. */
 static void replaces_in_slab(void)
 {
 	struct item *old = replace(1);
@@ -129,7 +129,7 @@ static void asks(void)
 	last_passed();
 }
 
-/* Nobody reads: a look takes all grace periods on. */
+/* Nobody reads: one look ends all grace periods. */
 static const char *all_went(unsigned items)
 {
 	for (unsigned i = 0; i < ITEMS; i++)
@@ -168,8 +168,10 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* A grace period flips the index once; a reader has done without a release; a slab waits for a grace period that has begun. What */
-		/* else could be broken, the search can't see: it gives every look the word's last value, and three who wait for each other are too much. */
+		/* A grace period flips the index once; a reader ends without a release; a slab waits for a grace period that
+		 * has begun. The search can't */
+		/* see other faults: it gives every look the word's last value, and three that wait for each other are too
+		 * much for it. */
 		{ "rcu_turned_once", "two periods", "", "advance", "flip_index", STORES, 2, NOT_DONE, 0 },
 		{ "rcu_done_relaxed", "replaced", "a race", "sy__rcu_read_unlock", NULL, ADDS, 1, NO_RELEASE, 0 },
 		{ "rcu_begun_already", "slab", "", "next_to_begin", NULL, SWAPS, 0, READS_MORE, UINT64_MAX },

@@ -1,10 +1,10 @@
 /*
- * Runs of pages that slots keep whole (core/backend/run_cache.c), at all interleavings of their owners with those who take them away: because
- * memory is wanted that isn't there, for a shrink, or as a slot ends. With a check, a walk and a sum of what lives beside.
+ * Runs of pages that slots keep whole (core/backend/run_cache.c), at all interleavings of their owners with threads that take
+ * them away: when memory runs short, for a shrink, or as a slot ends. A check, a walk and a sum of live bytes run beside.
  *
- * The heap is as a program's. Every page is somebody's or nobody's; who gets
- * a run writes to its first and last page, and finds that there when it frees it. In the end what slots say that lives is what
- * does; if a run is kept, that is known; and with everything freed and given back the heap holds no large page.
+ * The heap is as a program's. Every page has an owner or none. A thread that gets a run writes to its first and last page, and
+ * finds that again when it frees the run. In the end the live bytes that slots count are true; if a run is kept, that is
+ * known; and with everything freed and given back the heap holds no large page.
  */
 #include "core/types.h"
 #include <string.h>
@@ -150,7 +150,7 @@ static void gives(void)
 	give(0);
 }
 
-/* Does nothing, as others don't have the run. */
+/* Does nothing, as other slots don't have the run. */
 static void gives_twice(void)
 {
 	give(0);
@@ -185,7 +185,7 @@ static void gives_what_comes(void)
 	take(12, BYTES);
 }
 
-/* Pages whose memory isn't there: before it comes, what all keep goes. */
+/* Pages whose memory isn't there: before it comes, all kept runs go. */
 static void grows(void)
 {
 	take(13, ROW);
@@ -232,7 +232,7 @@ static bool sees_slab(void *context, const struct sy_slab *slab)
 	return true;
 }
 
-/* What is kept is no object. */
+/* A kept run is no object. */
 static void looks(void)
 {
 	const char *wrong = sy_heap_check(world.heap);
@@ -299,16 +299,19 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	static const struct mutant mutants[] = {
-		/* A kept run is put there without a release; its owner takes it by a load and a store. The same of others, without an acquire. */
+		/* A kept run is put there without a release; its owner takes it by a load and a store. Other slots take it
+		 * so, too, or without an acquire. */
 		{ "runs_no_release", "ends", "a race", "sy__run_cache_put", NULL, STORES, 0, NO_RELEASE, 0 },
 		{ "runs_taken_by_store", "ends", "", "sy__run_cache_take", NULL, SWAPS, 0, BY_STORE, 0 },
 		{ "runs_no_acquire", "ends", "a race", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NO_ACQUIRE, 0 },
 		{ "runs_ended_by_store", "ends twice", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, BY_STORE, 0 },
-		/* Who takes one away leaves its number. A slot's end forgets its runs; so does who makes room for another. */
+		/* A thread that takes a run away leaves its number. A slot's end forgets its runs, and so does one that
+		 * makes room for another run. */
 		{ "runs_left", "ends", "", "flush_one", "sy__run_cache_take_out", SWAPS, 0, NOT_DONE, 0 },
 		{ "runs_forgotten", "slot ends", "", "sy__run_cache_flush_slot", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
 		{ "runs_room_lost", "room", "", "sy__run_cache_make_room", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
-		/* That nothing is kept is said after the look, not before. What lives is counted by a plain sum; and a run is kept twice. */
+		/* The mark says after the look, not before it, that nothing is kept. A plain sum counts live bytes. A run is
+		 * kept twice. */
 		{ "runs_said_late", "ends twice", "nobody would look", "sy__run_cache_flush", "sy__run_cache_flush", STORES, 1, LATE, 0 },
 		{ "runs_plain_sum", "counts", "a race", "count_in_slot", NULL, STORES, 0, PLAIN, 0 },
 		{ "runs_kept_twice", "given twice", "", "is_cached", NULL, LOADS, 0, READS, 1 },

@@ -1,18 +1,19 @@
 /*
- * Who goes on: the search through all interleavings. See schedule.h.
+ * Which thread goes on: the search through all interleavings. See schedule.h.
  *
- * `path` has a node for each step of the execution: what every thread was about to do, who could, who went on, who has been
- * tried in that place before, and who is to be. The next execution repeats the path up to its last node where somebody is left
- * to be tried, and lets him go on there.
+ * `path` has a node for each step of the execution: what every thread was about to do, which threads could go on, which one
+ * did, which have been tried in that place before, and which are to be tried. The next execution repeats the path up to its
+ * last node where a thread is left to be tried, and lets that one go on there.
  *
- * Who is to be tried. Wherever a thread is about to make a step that depends on an earlier one of another thread, the last such
- * that it does not follow by necessity, the two might have come in the other order: so it is to be tried where that one was
- * made; or, if it could not go on there, everybody who could (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
- * Model Checking Software", 2005). What follows by necessity is told by clocks: for each thread, up to which node what it did
- * came before.
+ * Which threads are to be tried. A thread is about to make a step that depends on an earlier step of another thread, and need
+ * not follow it: then the two might have come in the other order. The last such earlier step counts. The thread is to be tried
+ * at that step's node; if it could not go on there, all threads that could are (Flanagan and Godefroid, "Dynamic Partial-Order
+ * Reduction for Model Checking Software", 2005). Clocks tell what must follow what: for each thread, the last node whose step
+ * must have come before.
  *
- * Who sleeps. A thread that was tried at a node, or sleeps there, sleeps at the next one too, unless what was done depends on its
- * step. If all that could go on sleep, what would come has been seen, and the execution is broken off.
+ * Which threads sleep. A thread that was tried at a node, or sleeps there, sleeps at the next one too, unless the step made
+ * depends on its step. If all threads that could go on sleep, all that would come has been seen, and the execution is broken
+ * off.
  */
 #define _GNU_SOURCE /* sigaltstack */
 #include "inside.h"
@@ -38,7 +39,7 @@ struct next {
 struct node {
 	uint8_t who, could, wanted, tried, sleeps; /* bits, but for who */
 	struct next next[MODEL_THREADS];
-	uint16_t before[MODEL_THREADS]; /* of each thread's nodes, up to which (+ 1) they came before this one by necessity */
+	uint16_t before[MODEL_THREADS]; /* for each thread: the last of its nodes that had to come before this one, plus 1 */
 };
 
 static const struct model *model;
@@ -186,7 +187,7 @@ static bool depends_on_node(unsigned thread, const struct next *next, const stru
 	return depend(thread, next, node->who, &node->next[node->who]);
 }
 
-/* What the thread is about to do might have come before one of the nodes from here back. */
+/* The thread's next step might have come before one of the nodes from here back. */
 static void want_earlier(unsigned thread, const struct node *from, unsigned nodes)
 {
 	for (; nodes; nodes--, from--) {
@@ -200,7 +201,7 @@ static void want_earlier(unsigned thread, const struct node *from, unsigned node
 	}
 }
 
-/* Of a thread that did not make the last step only that one is new. */
+/* If the thread did not make the last step, only that one is new. */
 static void want_all(void)
 {
 	if (!depth)
@@ -223,7 +224,7 @@ static void note_what_came_before(struct node *node)
 	memcpy(node->before, self->before, sizeof(node->before));
 }
 
-/* One of them: better the one that runs. */
+/* One of them; preferably the one that runs. */
 static uint8_t one_of(unsigned bits)
 {
 	return (uint8_t)(current >= 0 && bits >> current & 1 ? current : __builtin_ctz(bits));
@@ -231,7 +232,7 @@ static uint8_t one_of(unsigned bits)
 
 enum { ALL_ENDED = -1, SEEN_BEFORE = -2 };
 
-/* Who makes the next step, or one of the above. */
+/* The thread that makes the next step, or one of the above. */
 static int choose(void)
 {
 	struct node *node = &path[depth];

@@ -6,27 +6,27 @@
  * and the model's threads are contexts on it, which change only where the code is about to do something atomic (a word's
  * exchange, a relaxed look, a lock). A step is that and all plain accesses up to the next.
  *
- * All interleavings. An execution begins with the state that `set_up` left, and is made again and again, each time with another
- * choice of who goes on at some step (depth first). Two steps that touch different words, or only read, may be exchanged
- * without a difference; what differs in nothing else is not made twice: a thread whose next step has been tried here sleeps
- * until another one does something that its step depends on (Godefroid, "Partial-Order Methods for the Verification of
- * Concurrent Systems", 1996).
+ * All interleavings. An execution begins with the state that `set_up` left. It is made again and again, each time with another
+ * thread that goes on at some step (depth first). Two steps that touch different words, or only read, may be exchanged without
+ * a difference; executions that differ in nothing else are not made twice. For that, a thread whose next step has been tried
+ * here sleeps until another one does something that its step depends on (Godefroid, "Partial-Order Methods for the
+ * Verification of Concurrent Systems", 1996).
  *
- * Memory orders. Executions are sequentially consistent; what else a weak order allows is left to two arguments. One: plain
- * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are
- * written in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov,
- * "ThreadSanitizer: data race detection in practice", 2009), at all interleavings. Programs without such races behave as if
- * they were sequentially consistent, but for relaxed accesses to several words. Two: of those the stop protocol has some, and
- * owned slabs, and kept runs; stop.c, owned.c and run_cache.c try these with store buffers.
+ * Memory orders. Executions are sequentially consistent. Two arguments cover what else a weak order allows. One: the releases
+ * and acquires that are written in the code must order plain accesses of two threads to one byte. Vector clocks verify that at
+ * each access (as thread sanitizers do: Serebryany and Iskhodzhanov, "ThreadSanitizer: data race detection in practice",
+ * 2009), at all interleavings. Programs without such races behave as if they were sequentially consistent, except in relaxed
+ * accesses to several words. Two: the stop protocol, owned slabs and kept runs have such accesses; stop.c, owned.c and
+ * run_cache.c try them with store buffers.
  *
  * Calls and stops. In place of platform/stop.c: a thread's slot is its number, the first one's 1. A call is stopped only at
  * its steps. A stop waits until nobody else is in a call, and lets nobody begin one.
  *
- * Interrupts. A thread may interrupt another: it begins between any two accesses of that one, plain ones too, unless that one has
- * interrupts off, and ends before that one goes on.
+ * Interrupts. A thread may interrupt another one. It begins between any two accesses of the other thread, plain ones too,
+ * unless that thread has interrupts off, and ends before the other goes on.
  *
- * A program breaks off at the first thing that is wrong: a race, a deadlock, a crash, what a thread or `verify` says. It prints
- * who made which steps, and ends with status 1.
+ * A program breaks off at the first thing that is wrong: a race, a deadlock, a crash, or what a thread or `verify` reports. It
+ * prints which thread made which steps, and ends with status 1.
  */
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H
@@ -38,13 +38,12 @@
 #include "mutants.h"
 
 #define MODEL_THREADS 4
-#define MODEL_NOBODY 0
 
 struct model {
 	const char *name;
 	void (*set_up)(void);                   /* makes the state in which every execution begins */
 	void (*threads[MODEL_THREADS + 1])(void); /* from the first on, to NULL */
-	uint8_t interrupts[MODEL_THREADS];      /* which thread each one interrupts, counted from 1; or MODEL_NOBODY */
+	uint8_t interrupts[MODEL_THREADS];      /* the thread that each one interrupts, counted from 1; 0: none */
 	bool stops;                             /* a thread stops slots */
 	const char *(*verify)(void);            /* when all have ended: NULL, or what is wrong */
 };
@@ -55,9 +54,10 @@ void model_share(void *memory, size_t bytes);
 /* Memory that each thread has of its own (__thread), zero when it begins. From set_up. */
 void model_own(void *memory, size_t bytes);
 
-/* Tries all interleavings of each model in a list that ends with a name of NULL, in a process of its own, and prints how many
- * executions those were; or of those that the arguments name. If the first argument is `mutants`: instead all mutants of a list
- * that ends in the same way, or those that are named behind it. For main to return: whether something was wrong. */
+/* Tries all interleavings of each model, in a process of its own, and prints how many executions that took. The list of
+ * models ends with a name of NULL; arguments name some of them. If the first argument is `mutants`, it tries all mutants of
+ * the second list, which ends in the same way, or those that the arguments name. For main to return: whether something was
+ * wrong. */
 int model_try(const struct model *, const struct mutant *, int argc, char **argv);
 
 /* From threads and set_up: something is wrong. */
@@ -66,7 +66,7 @@ _Noreturn void model_wrong(const char *what);
 /* From set_up: calls of the library come from this slot from now on. */
 void model_on_slot(unsigned slot);
 
-/* The calling thread's slot: its number from 1 on. */
+/* The calling thread's slot: its number, counted from 1. */
 unsigned model_slot(void);
 
 /* Waits until the word is not 0, and acquires what its writer released. */

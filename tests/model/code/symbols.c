@@ -1,8 +1,8 @@
 /*
- * Where functions are: from the program's own symbol table, which has those that are static, too.
+ * Where functions are, from the program's own symbol table, which has static functions too.
  *
- * Parts that a compiler splits off (name.part.0, name.cold) count as the function. Several functions of different files may have
- * one name; a mutant means all of them.
+ * Parts that a compiler splits off (name.part.0, name.cold) count as the function. Functions of different files may have the
+ * same name; a mutant means all of them.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "inside.h"
@@ -73,7 +73,7 @@ void functions_find(struct functions *found, const char *name)
 	}
 }
 
-/* By an address that a call returns to: behind the call, which may be a function's last instruction. */
+/* Takes an address that a call returns to: it lies behind the call, which may be a function's last instruction. */
 bool functions_have(const struct functions *functions, const void *returns_to)
 {
 	for (unsigned i = 0; i < functions->count; i++)

@@ -19,7 +19,7 @@ struct world {
 	struct sy_heap *heap;
 	struct sy_cache *cache;
 	void *objects[WORLD_OBJECTS];                  /* that set_up leaves to the threads, and they to each other */
-	unsigned there[WORLD_OBJECTS];                 /* an object for somebody who waits is there */
+	unsigned there[WORLD_OBJECTS];                 /* an object for a waiting thread is there */
 	bool within[WORLD_CPUS];                       /* see port.c */
 	uint8_t live[WORLD_PAGES * SY_PAGE_SIZE / WORLD_SIZE];
 };
