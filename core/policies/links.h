@@ -134,6 +134,11 @@ static inline void sy__link_set(const struct sy__node_cache *cache, void *object
 	*sy__link_at(object, offset) = sy__link_to(&cache->links, sy__link_key(&cache->links, object), next);
 }
 
+static inline uint64_t sy__link_mark(const struct sy__links *links, uint64_t key)
+{
+	return links->mark ^ key;
+}
+
 /* Takes the link away from an object that is handed out. */
 static inline void *sy__link_take(const struct sy__node_cache *cache, void *object, size_t offset)
 {
@@ -262,14 +267,14 @@ static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
 /* Puts an object into the ring, which is not full. True: now it is. */
-static inline bool sy__ring_put(struct sy__ring *own, void *object, size_t offset, uint64_t key)
+static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__ring *own, void *object, size_t offset, uint64_t key)
 {
 	uint32_t room = own->room - 1, at = own->next;
 
 	own->room = room;
 	own->next = (at + 1) % SY__RING;
 	own->objects[at] = object;
-	*sy__link_at(object, offset) = own->cache->links.mark ^ key;
+	*sy__link_at(object, offset) = sy__link_mark(&cache->links, key);
 	return sy__unlikely(!room);
 }
 
@@ -284,8 +289,10 @@ static inline void sy__ring_left(struct sy__ring *own, uint32_t count)
  * the ring is as it was. */
 static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
 {
+	const struct sy__links *links = &own->cache->links;
+
 	*object = own->objects[own->oldest];
-	if (sy__unlikely(*sy__link_at(*object, offset) != (own->cache->links.mark ^ sy__link_key(&own->cache->links, *object))))
+	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_mark(links, sy__link_key(links, *object))))
 		return false;
 	*sy__link_at(*object, offset) = 0;
 	sy__ring_left(own, 1);
@@ -317,7 +324,7 @@ static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy
 		return NULL;
 	if (cache->cleared)
 		sy__fill(object, 0, cache->cleared);
-	return sy__ring_put(own, object, cache->offset, key) ? sy__ring_pop(own) : NULL;
+	return sy__ring_put(cache, own, object, cache->offset, key) ? sy__ring_pop(own) : NULL;
 }
 
 /* Another object out of the ring, to be freed; NULL: none is left. */

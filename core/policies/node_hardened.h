@@ -220,10 +220,7 @@ static bool unlink_all(const struct sy__node_cache *cache, struct sy_page *page)
 {
 	uint32_t left = sy__node_objects(page);
 	void *at = sy__node_freelist(cache, page), *last = at;
-	size_t size = cache->cache.size, bytes = left * size;
 
-	for (size_t i = cache->offset; i < bytes; i += size > SY_CACHE_LINE ? size : SY_CACHE_LINE)
-		__builtin_prefetch((const char *)sy__page_address(cache->cache.heap, page) + i);
 	for (; at && left && sy__node_in_slab(cache, page, at); left--) {
 		last = at;
 		at = sy__link_take(cache, at, cache->offset);

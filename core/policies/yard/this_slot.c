@@ -258,22 +258,20 @@ static inline void let_go_quickly(const struct sy__yard_cache *cache, struct sy_
 {
 	const struct sy__page_map *map = &sy__yard_heap(cache->base.cache.heap)->page_map;
 	const struct sy__links links = cache->base.links; /* in registers */
-	struct sy_page *const *table = map->table;
-	const uintptr_t memory = map->memory;
 	const uint32_t mark = sy__yard_mark(cache, own), oldest = own->ring.oldest;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		void *object = own->ring.objects[(oldest + i) % SY__RING];
 		uint64_t key = sy__link_key(&links, object), *link = sy__link_at(object, cache->base.offset);
-		struct sy__node_slab *slab = sy__node_slab(SY__READ_AT_ONCE(table[((uintptr_t)object - memory) >> SY_PAGE_SHIFT]));
-		uint16_t local = (uint16_t)(slab->local_objects + 1);
+		struct sy__node_slab *slab = sy__node_slab(sy__page_map_of(map, object));
 
-		if (sy__unlikely(*link != (links.mark ^ key) || sy__yard_owner(slab) != mark || local == sy__yard_in_use_now(slab)))
+		if (sy__unlikely(*link != sy__link_mark(&links, key) || sy__yard_owner(slab) != mark ||
+		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			break;
 		*link = sy__link_to(&links, key, sy__yard_local(slab)->freelist);
 		sy__yard_local(slab)->freelist = object;
-		slab->local_objects = local;
+		slab->local_objects++;
 	}
 	sy__ring_left(&own->ring, i);
 }
@@ -306,7 +304,7 @@ static SY__OUT_OF_LINE void free_more(struct sy__yard_cache *cache, struct sy__y
 		return;
 	}
 	sy__fill(object, 0, cache->base.cleared);
-	if (sy__ring_put(&own->ring, object, 0, sy__link_key(&cache->base.links, object)))
+	if (sy__ring_put(&cache->base, &own->ring, object, 0, sy__link_key(&cache->base.links, object)))
 		let_go(cache, own);
 	else
 		sy__call_end();
@@ -362,7 +360,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 	}
 	if (cache->base.cleared)
 		clear(object, cache->base.cleared);
-	sy__ring_put(&own->ring, object, 0, key);
+	sy__ring_put(&cache->base, &own->ring, object, 0, key);
 	sy__call_end();
 }
 
