@@ -25,10 +25,11 @@
  *
  *   zero        what an object held is cleared when it is freed
  *   random      objects of a new slab are linked in random order among a few neighbours, none behind the one that lies before it; and
- *               slabs without an owner queue at either end of their node's list. A few, as programs use objects in the order in which
- *               they got them: further apart, each would wait for memory that processors fetch ahead otherwise
- *   apart       a slab's addresses stay its cache's: one that would go to the page allocator is retired, and used again by its cache
- *               before others. Its memory goes back to the system, each second and when memory is short. Caches are not merged
+ *               slabs without an owner queue first or second in their node's list. A few, as programs use objects in the order in
+ *               which they got them: further apart, each would wait for memory that processors fetch ahead otherwise
+ *   apart       a slab's addresses stay its cache's: one without an object in use stays in its node's list, behind the others. Each
+ *               second, and when memory is short, those are retired: their memory goes back to the system, and their cache uses them
+ *               again before it takes new pages. Caches are not merged
  *   quarantine  an object that was freed is handed out again only after some others
  *
  * The ring. A slot keeps the objects that it freed last in a ring of plain pointers, apart from them. They are handed out again, the
