@@ -25,25 +25,13 @@ void sy__fast_path_set(struct service *by)
 	const bool frees = sy__default_frees(by->free), both = frees && sy__default_allocates(by->malloc);
 
 	__atomic_store_n(&by->fast, both ? by->heap : NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&by->other, both ? sy__default_malloc_other : by->malloc, __ATOMIC_RELAXED);
 	__atomic_store_n(&by->small, both ? SY__KMALLOC_SMALL : frees, __ATOMIC_RELAXED);
-}
-
-/* Sizes that are not small, and 0. All sizes, if the fast path doesn't serve. */
-static SY__OUT_OF_LINE void *malloc_other(size_t size)
-{
-	struct sy_heap *heap = sy__service.fast;
-
-	return heap ? sy__default_malloc_other(size, heap) : sy__service.malloc(size, sy__service.heap);
-}
-
-static SY__OUT_OF_LINE void free_by_pointer(void *object)
-{
-	sy__service.free(object, sy__service.heap);
 }
 
 void *malloc(size_t size)
 {
-	return sy__likely(size - 1 < sy__service.small) ? sy__default_malloc_small(size, sy__service.heap) : malloc_other(size);
+	return sy__likely(size - 1 < sy__service.small) ? sy__default_malloc_small(size, sy__service.heap) : sy__service.other(size, sy__service.heap);
 }
 
 void free(void *object)
@@ -51,7 +39,7 @@ void free(void *object)
 	if (sy__likely(sy__service.small)) /* in no register */
 		sy__default_free(object, &sy__service.heap);
 	else
-		free_by_pointer(object);
+		sy__service.free(object, sy__service.heap);
 }
 
 extern __typeof__(malloc) sy__allocate SAME_AS(malloc);

@@ -23,11 +23,8 @@ static inline void *sy__default_malloc_small(size_t size, struct sy_heap *heap)
 	return sy__yard_malloc_small(size, heap);
 }
 
-/* Allocates any other number of bytes. */
-static inline void *sy__default_malloc_other(size_t size, struct sy_heap *heap)
-{
-	return sy__yard_malloc_other(size, heap);
-}
+/* Allocates any other number of bytes: (size, heap). */
+#define sy__default_malloc_other sy__yard_malloc_other
 
 /* Frees any address. Most frees do without the heap, which is read by those that need it. */
 static inline void sy__default_free(void *object, struct sy_heap *const *heap)

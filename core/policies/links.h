@@ -24,10 +24,11 @@
  *
  *   zero        an object is cleared when it is freed
  *   random      in a new slab, groups of a few neighbouring objects are linked in random order, none right behind the one before it in
- *               memory; and slabs without an owner join either end of their node's list. Groups are small because programs use objects in
- *               the order in which they got them, and processors prefetch only what is near
- *   apart       addresses stay with their cache: an empty slab is retired instead of going to the page allocator, and its cache uses it
- *               again first. Its memory goes back to the system, each second and when memory is short. Caches are not merged
+ *               memory; and slabs without an owner join their node's list first or second. Groups are small because programs use objects
+ *               in the order in which they got them, and processors prefetch only what is near
+ *   apart       addresses stay with their cache: a slab without an object in use stays on its node's list, behind the others. Each
+ *               second, and when memory is short, those are retired: their memory goes back to the system, and their cache uses them
+ *               again before it takes new pages. Caches are not merged
  *   quarantine  an object that was freed is handed out again only after some others
  *
  * The ring. A slot keeps the objects that it freed last in a ring of plain pointers, outside the objects. It hands them out again, the
@@ -75,9 +76,9 @@ enum sy__harden {
 #define SY__IN_RING (UINT64_C(1) << SY__LINK_BITS)
 
 /* Mixed with the word at an address. Multiplying by an odd secret spreads each bit to those above it. */
-static inline uint64_t sy__link_key(const struct sy__node_cache *cache, const void *object)
+static inline uint64_t sy__link_key(const struct sy__links *links, const void *object)
 {
-	return ((uintptr_t)object ^ cache->secrets[0]) * cache->secrets[1];
+	return ((uintptr_t)object ^ links->secrets[0]) * links->secrets[1];
 }
 
 static inline uint64_t *sy__link_at(const void *object, size_t offset)
@@ -86,14 +87,14 @@ static inline uint64_t *sy__link_at(const void *object, size_t offset)
 }
 
 /* Decoded; what it holds may be wrong. */
-static inline uint64_t sy__link_holds(const struct sy__node_cache *cache, uint64_t word, uint64_t key)
+static inline uint64_t sy__link_holds(const struct sy__links *links, uint64_t word, uint64_t key)
 {
-	return (word ^ key) * cache->secrets[3];
+	return (word ^ key) * links->secrets[3];
 }
 
-static inline uint64_t sy__link_read(const struct sy__node_cache *cache, const void *object, size_t offset)
+static inline uint64_t sy__link_read(const struct sy__links *links, const void *object, size_t offset)
 {
-	return sy__link_holds(cache, *sy__link_at(object, offset), sy__link_key(cache, object));
+	return sy__link_holds(links, *sy__link_at(object, offset), sy__link_key(links, object));
 }
 
 static inline bool sy__link_is_right(uint64_t holds)
@@ -108,34 +109,34 @@ static inline bool sy__link_is_there(uint64_t holds)
 }
 
 /* Where a right link leads; NULL at the end of a list. */
-static inline void *sy__link_end(const struct sy__node_cache *cache, uint64_t holds)
+static inline void *sy__link_end(const struct sy__links *links, uint64_t holds)
 {
-	return holds ? (char *)(uintptr_t)cache->memory + (holds - 1) * sizeof(uint64_t) : NULL;
+	return holds ? (char *)(uintptr_t)links->origin + holds * sizeof(uint64_t) : NULL;
 }
 
 /* The same; or SY__DAMAGED. */
 static inline void *sy__link(const struct sy__node_cache *cache, const void *object, size_t offset)
 {
-	uint64_t holds = sy__link_read(cache, object, offset);
+	uint64_t holds = sy__link_read(&cache->links, object, offset);
 
-	return sy__link_is_right(holds) ? sy__link_end(cache, holds) : SY__DAMAGED;
+	return sy__link_is_right(holds) ? sy__link_end(&cache->links, holds) : SY__DAMAGED;
 }
 
-static inline uint64_t sy__link_to(const struct sy__node_cache *cache, uint64_t key, const void *next)
+static inline uint64_t sy__link_to(const struct sy__links *links, uint64_t key, const void *next)
 {
-	uint64_t holds = next ? (size_t)((const char *)next - cache->memory) / sizeof(uint64_t) + 1 : 0;
+	uint64_t holds = next ? (uint64_t)((const char *)next - links->origin) / sizeof(uint64_t) : 0;
 
-	return holds * cache->secrets[2] ^ key;
+	return holds * links->secrets[2] ^ key;
 }
 
 static inline void sy__link_set(const struct sy__node_cache *cache, void *object, size_t offset, const void *next)
 {
-	*sy__link_at(object, offset) = sy__link_to(cache, sy__link_key(cache, object), next);
+	*sy__link_at(object, offset) = sy__link_to(&cache->links, sy__link_key(&cache->links, object), next);
 }
 
-static inline uint64_t sy__link_mark(const struct sy__node_cache *cache, uint64_t key)
+static inline uint64_t sy__link_mark(const struct sy__links *links, uint64_t key)
 {
-	return SY__IN_RING * cache->secrets[2] ^ key;
+	return links->mark ^ key;
 }
 
 /* Takes the link away from an object that is handed out. */
@@ -234,48 +235,67 @@ static inline void sy__ring_begin(const struct sy__node_cache *cache, struct sy_
 	if (sy__likely(own->cache))
 		return;
 	own->cache = cache;
-	own->random = cache->secrets[0] + (uintptr_t)own * cache->secrets[1];
-	own->least = cache->cache.heap->nodes > 1 ? cache->kept : cache->harden & SY__HARDEN_QUARANTINE ? cache->kept / 2 : 0;
+	own->random = cache->links.secrets[0] + (uintptr_t)own * cache->links.secrets[1];
+	own->room = cache->kept;
+	own->serves = cache->cache.heap->nodes > 1 ? 0 : cache->harden & SY__HARDEN_QUARANTINE ? (cache->kept + 1u) / 2 : cache->kept;
 }
 
-/* Whether an object of the cache starts there, in the slab with this head; it reads only the cache's structure and the word. A slab that
- * has retired, or waits for a grace period, has no objects. */
+/* How many objects there are. */
+static inline uint32_t sy__ring_held(const struct sy__ring *own)
+{
+	return own->cache ? own->cache->kept - own->room : 0;
+}
+
+/* Whether an object of the cache starts there, in the slab with this head; it reads only the cache's structure and the word. A block
+ * starts at a multiple of its size from the first page. A slab that has retired, or waits for a grace period, has no objects. */
 static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
-	size_t distance = (size_t)((const char *)object - cache->memory) - ((size_t)(head - cache->table) << SY_PAGE_SHIFT);
+	size_t bytes = SY_PAGE_SIZE << sy__page_order(head), distance = (size_t)((const char *)object - cache->memory) & (bytes - 1);
 
 	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
-	       distance <= (SY_PAGE_SIZE << sy__page_order(head)) - cache->cache.size && sy__divides(cache->divider, distance) &&
+	       distance <= bytes - cache->cache.size && sy__divides(cache->divider, distance) &&
 	       sy__word_objects(sy__node_word(head));
 }
 
 /* Whether the object there is free already, as far as its own link tells. */
-static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, uint64_t key)
+static inline bool sy__node_looks_free(const struct sy__node_cache *cache, const void *object, size_t offset, uint64_t key)
 {
-	return sy__link_is_there(sy__link_holds(cache, *sy__link_at(object, cache->offset), key));
+	return sy__link_is_there(sy__link_holds(&cache->links, *sy__link_at(object, offset), key));
 }
 
 /* Whether an object in use is freed here. False: it is not one, and that was reported. */
 SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *, struct sy_page *head, const void *object);
 
 /* Puts an object into the ring, which is not full. True: now it is. */
-static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__ring *own, void *object, uint64_t key)
+static inline bool sy__ring_put(const struct sy__node_cache *cache, struct sy__ring *own, void *object, size_t offset, uint64_t key)
 {
-	own->objects[(own->first + own->held) % SY__RING] = object;
-	*sy__link_at(object, cache->offset) = sy__link_mark(cache, key);
-	return sy__unlikely(++own->held == cache->kept);
+	uint32_t room = own->room - 1, at = own->next;
+
+	own->room = room;
+	own->next = (at + 1) % SY__RING;
+	own->objects[at] = object;
+	*sy__link_at(object, offset) = sy__link_mark(&cache->links, key);
+	return sy__unlikely(!room);
+}
+
+/* So many of the oldest objects have left the ring. */
+static inline void sy__ring_left(struct sy__ring *own, uint32_t count)
+{
+	own->oldest = (own->oldest + count) % SY__RING;
+	own->room += count;
 }
 
 /* Takes the oldest object out of the ring, which is not empty, and clears its mark. False: the program has written into it, and the ring is
  * unchanged. */
 static inline bool sy__ring_take(struct sy__ring *own, size_t offset, void **object)
 {
-	*object = own->objects[own->first];
-	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_mark(own->cache, sy__link_key(own->cache, *object))))
+	const struct sy__links *links = &own->cache->links;
+
+	*object = own->objects[own->oldest];
+	if (sy__unlikely(*sy__link_at(*object, offset) != sy__link_mark(links, sy__link_key(links, *object))))
 		return false;
 	*sy__link_at(*object, offset) = 0;
-	own->first = (own->first + 1) % SY__RING;
-	own->held--;
+	sy__ring_left(own, 1);
 	return true;
 }
 
@@ -291,20 +311,20 @@ static inline void *sy__ring_pop(struct sy__ring *own)
 /* Whether an object has been in the ring for long enough to be handed out. */
 static inline bool sy__ring_serves(const struct sy__ring *own)
 {
-	return own->held > own->least;
+	return own->room < own->serves;
 }
 
 /* Begins every free: checks it, clears the object, puts it into the ring, and returns the object to free now; NULL: none. */
 static inline void *sy__node_admit(const struct sy__node_cache *cache, struct sy__ring *own, struct sy_page *head, void *object)
 {
-	uint64_t key = sy__link_key(cache, object);
+	uint64_t key = sy__link_key(&cache->links, object);
 
-	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_looks_free(cache, object, key)) &&
+	if (sy__unlikely(!sy__node_is_place(cache, head, object) || sy__node_looks_free(cache, object, cache->offset, key)) &&
 	    !sy__node_may_be_freed(cache, head, object))
 		return NULL;
 	if (cache->cleared)
 		sy__fill(object, 0, cache->cleared);
-	return sy__ring_put(cache, own, object, key) ? sy__ring_pop(own) : NULL;
+	return sy__ring_put(cache, own, object, cache->offset, key) ? sy__ring_pop(own) : NULL;
 }
 
 /* Takes another object out of the ring, to be freed; NULL: none is left. */

@@ -156,8 +156,7 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	bool ends = !sy__word_in_use(word) && !sy__node_keeps(cache, node);
 
 #ifdef SY_HARDENED
-	if (cache->harden & SY__HARDEN_RANDOM)
-		at_head = sy__random_below(&node->random, 2);
+	at_head = place_at_head(cache, node, word, at_head);
 #endif
 	if (ends && listed) {
 		sy__list_remove(link);
@@ -168,6 +167,10 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	} else if (!listed && !sy__word_full(word)) {
 		if (at_head)
 			sy__list_add_head(&node->partial, link);
+#ifdef SY_HARDENED
+		else if (sy__word_in_use(word))
+			sy__list_add_head(node->partial.next, link);
+#endif
 		else
 			sy__list_add_tail(&node->partial, link);
 		sy__node_count_partial(node, 1);

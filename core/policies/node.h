@@ -157,11 +157,19 @@ struct sy__node {
 
 /* Ring of freed objects that a slot keeps for a while. All zero: nothing yet. The dummy's stays so. */
 struct sy__ring {
+	uint32_t room;         /* objects that it takes until it is full, which it is in the middle of a call only; 0: nothing yet */
+	uint32_t serves;       /* objects are handed out from it while there is less room than that */
+	uint32_t oldest, next; /* their places */
 	const struct sy__node_cache *cache;
 	uint64_t random;
-	uint32_t first, held; /* place of the oldest; how many there are */
-	uint32_t least;       /* it hands out none while it holds no more than this */
 	void *objects[SY__RING];
+};
+
+/* What links are made with. */
+struct sy__links {
+	uint64_t secrets[4]; /* the last three are odd, and the very last is the inverse of the one before */
+	uint64_t mark;       /* SY__IN_RING, encoded */
+	const char *origin;  /* where an object would be that is encoded as 0 */
 };
 #endif
 
@@ -181,7 +189,7 @@ struct sy__node_cache {
 	size_t slot_bytes;      /* of what a slot has */
 	uint64_t divider;       /* of the size, see sy__divider */
 #ifdef SY_HARDENED
-	uint64_t secrets[4];    /* of links; the last three are odd, and the very last is the inverse of the one before */
+	struct sy__links links;
 	uint32_t cleared;       /* bytes of an object that are cleared when it is freed, all or none */
 	size_t ring;            /* bytes from what a slot has to its ring */
 	uint16_t kept;          /* objects with which a slot's ring is full: from then on one less, or half of them */
@@ -268,13 +276,13 @@ static inline uint64_t sy__node_freeze(struct sy__node_slab *slab)
 	return old;
 }
 
+#include "links.h"
+
 /* Whether a slab without an object in use stays with its node. */
 static inline bool sy__node_keeps(const struct sy__node_cache *cache, const struct sy__node *node)
 {
-	return node->partial_slabs < cache->min_partial;
+	return node->partial_slabs < cache->min_partial || sy__keeps_apart(cache->cache.heap);
 }
-
-#include "links.h"
 
 /* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
 

@@ -12,6 +12,8 @@
 
 _Static_assert(SHUFFLED_BYTES / sizeof(uint64_t) <= SHUFFLED, "a group of the smallest objects is no larger");
 
+static uint64_t give_unused(struct sy__node_cache *, unsigned slot, struct sy__node *);
+
 /* The next random number (splitmix64; Steele, Lea and Flood 2014). */
 static uint64_t next_number(uint64_t *state)
 {
@@ -40,8 +42,10 @@ static void harden(struct sy__node_cache *cache)
 	size_t most = RING_BYTES / cache->cache.size;
 
 	for (unsigned i = 0; i < 3; i++)
-		cache->secrets[i] = next_number(&state) | (i > 0);
-	cache->secrets[3] = inverse(cache->secrets[2]);
+		cache->links.secrets[i] = next_number(&state) | (i > 0);
+	cache->links.secrets[3] = inverse(cache->links.secrets[2]);
+	cache->links.mark = SY__IN_RING * cache->links.secrets[2];
+	cache->links.origin = cache->memory - sizeof(uint64_t);
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		cache->nodes[i].random = next_number(&state);
 		sy__list_init(&cache->nodes[i].retired);
@@ -76,9 +80,9 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 		sy__bug_free(heap, object);
 		return false;
 	}
-	holds = sy__link_read(cache, object, cache->offset);
+	holds = sy__link_read(&cache->links, object, cache->offset);
 	if (sy__word_objects(sy__node_word(head)) && holds && holds != SY__IN_RING &&
-	    !(sy__link_is_right(holds) && sy__node_slab_of(cache, sy__link_end(cache, holds))))
+	    !(sy__link_is_right(holds) && sy__node_slab_of(cache, sy__link_end(&cache->links, holds))))
 		return true;
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
 	return false;
@@ -86,10 +90,9 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 
 SY__COLD void *sy__ring_lose(struct sy__ring *own)
 {
-	const void *object = own->objects[own->first];
+	const void *object = own->objects[own->oldest];
 
-	own->first = (own->first + 1) % SY__RING;
-	own->held--;
+	sy__ring_left(own, 1);
 	return sy__node_damaged(own->cache, object);
 }
 
@@ -97,7 +100,7 @@ void *sy__node_dismiss(struct sy__ring *own)
 {
 	void *object = NULL;
 
-	while (own->held && !object)
+	while (sy__ring_held(own) && !object)
 		object = sy__ring_pop(own);
 	return object;
 }
@@ -109,19 +112,22 @@ static const struct sy__ring *ring_of(const struct sy__node_cache *cache, ptrdif
 
 static void count_ring(struct sy_cache_counts *counts, const struct sy__ring *own)
 {
-	counts->objects_in_use -= own->held;
-	counts->objects_cached += own->held;
+	counts->objects_in_use -= sy__ring_held(own);
+	counts->objects_cached += sy__ring_held(own);
 }
 
 /* Whether the ring's objects are in slabs of the cache, and marked. */
 static bool ring_is_sound(const struct sy__node_cache *cache, const struct sy__ring *own)
 {
-	if (own->held && (own->cache != cache || own->held >= cache->kept || own->first >= SY__RING))
-		return false;
-	for (uint32_t i = 0; i < own->held; i++) {
-		const void *object = own->objects[(own->first + i) % SY__RING];
+	uint32_t held = sy__ring_held(own);
 
-		if (!sy__node_slab_of(cache, object) || sy__link_read(cache, object, cache->offset) != SY__IN_RING)
+	if (own->cache ? own->cache != cache || !own->room || held > cache->kept || (own->oldest + held) % SY__RING != own->next
+	               : own->room || own->serves)
+		return false;
+	for (uint32_t i = 0; i < held; i++) {
+		const void *object = own->objects[(own->oldest + i) % SY__RING];
+
+		if (!sy__node_slab_of(cache, object) || sy__link_read(&cache->links, object, cache->offset) != SY__IN_RING)
 			return false;
 	}
 	return true;
@@ -143,8 +149,8 @@ static void mark_rings(struct sy__walk *walk, const struct sy__node_cache *cache
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		const struct sy__ring *own = ring_of(cache, (ptrdiff_t)(slot * cache->stride));
 
-		for (uint32_t i = 0; sy__slot_reachable(&cache->cache, slot) && i < own->held; i++)
-			sy__walk_mark(walk, own->objects[(own->first + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
+		for (uint32_t i = 0; sy__slot_reachable(&cache->cache, slot) && i < sy__ring_held(own); i++)
+			sy__walk_mark(walk, own->objects[(own->oldest + i) % SY__RING], SY_PART_SLOT, "ring", slot, i);
 	}
 }
 
@@ -263,6 +269,15 @@ static struct sy_page *take_retired(struct sy__node_cache *cache, unsigned from)
 	return page;
 }
 
+/* Where a slab queues that nobody has: at the head of its node's list, behind the first one of that, or, without an object in use, at
+ * the end, as those in use serve first. */
+static bool place_at_head(const struct sy__node_cache *cache, struct sy__node *node, uint64_t word, bool at_head)
+{
+	if (cache->harden & SY__HARDEN_RANDOM)
+		at_head = sy__random_below(&node->random, 2);
+	return sy__list_empty(&node->partial) || (sy__word_in_use(word) && (at_head || !sy__node_in_use(sy__node_linked(node->partial.next))));
+}
+
 static void give_retired(struct sy__node_cache *cache)
 {
 	for (unsigned i = 0; i < cache->cache.heap->nodes; i++)
@@ -283,9 +298,10 @@ uint64_t sy__node_empty_retired(struct sy__node_cache *cache)
 {
 	uint64_t pages = 0;
 
-	for (unsigned i = 0; cache->cache.heap->threads && i < cache->cache.heap->nodes; i++) {
+	for (unsigned i = 0; cache->harden & SY__HARDEN_APART && cache->cache.heap->threads && i < cache->cache.heap->nodes; i++) {
 		struct sy__node *node = &cache->nodes[i];
 
+		pages += give_unused(cache, 0, node);
 		sy__lock(&node->lock);
 		for (struct sy_list *at = node->retired.next; at != &node->retired; at = at->next)
 			pages += empty(cache->cache.heap, sy__node_linked(at));

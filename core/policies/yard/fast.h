@@ -47,10 +47,11 @@ static inline void *sy__yard_take_this_slot(struct sy__yard_slot *own)
 		object = own->freelist;
 		if (sy__unlikely(!object))
 			return NULL;
-		holds = sy__link_read(&own->cache->base, object, 0);
+		holds = sy__link_read(&own->cache->base.links, object, 0);
 		if (!sy__link_is_right(holds))
 			return NULL;
-		own->freelist = sy__link_end(&own->cache->base, holds);
+		own->freelist = sy__link_end(&own->cache->base.links, holds);
+		__builtin_prefetch(own->freelist); /* whose link is read next */
 		*sy__link_at(object, 0) = 0;
 	}
 	sy__call_end();

@@ -238,7 +238,7 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 
 /* Each free looks at the object, and clears it; then the slot's ring keeps it (../links.h). */
 
-#define CLEARED_HERE 512u /* bytes; more take a call */
+#define MOST_CLEARED 512u /* bytes, without a call */
 
 /* Frees an object from the ring into its slab, or onto the remote list. The call stays open. False: a slow call must follow. */
 static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
@@ -251,37 +251,38 @@ static bool hand_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, v
 }
 
 /* Frees the ring's `count` oldest objects, up to one that is not marked, or whose slab is not the slot's or becomes empty. */
-static inline void let_go_quickly(struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
+static inline void let_go_quickly(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t count)
 {
 	const struct sy__page_map *map = &sy__yard_heap(cache->base.cache.heap)->page_map;
-	uint32_t first = own->ring.first, mark = sy__yard_mark(cache, own), i;
+	const struct sy__links links = cache->base.links; /* in registers */
+	const uint32_t mark = sy__yard_mark(cache, own), oldest = own->ring.oldest;
+	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		void *object = own->ring.objects[(first + i) % SY__RING];
-		uint64_t key = sy__link_key(&cache->base, object), *link = sy__link_at(object, cache->base.offset);
+		void *object = own->ring.objects[(oldest + i) % SY__RING];
+		uint64_t key = sy__link_key(&links, object), *link = sy__link_at(object, cache->base.offset);
 		struct sy__node_slab *slab = sy__node_slab(sy__page_map_of(map, object));
 
-		if (sy__unlikely(*link != sy__link_mark(&cache->base, key) || sy__yard_owner(slab) != mark ||
+		if (sy__unlikely(*link != sy__link_mark(&links, key) || sy__yard_owner(slab) != mark ||
 		                 slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			break;
-		*link = sy__link_to(&cache->base, key, sy__yard_local(slab)->freelist);
+		*link = sy__link_to(&links, key, sy__yard_local(slab)->freelist);
 		sy__yard_local(slab)->freelist = object;
 		slab->local_objects++;
 	}
-	own->ring.first = (first + i) % SY__RING;
-	own->ring.held -= i;
+	sy__ring_left(&own->ring, i);
 }
 
 /* Frees the older half of a full ring, and ends the call. If a slow call has to end it, the rest stays in the ring. */
 static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	uint32_t half = cache->base.kept / 2u;
+	uint32_t half = (cache->base.kept + 1u) / 2;
 
 	for (;;) {
 		void *object;
 
-		let_go_quickly(cache, own, own->ring.held - half);
-		if (own->ring.held == half)
+		let_go_quickly(cache, own, half - own->ring.room);
+		if (own->ring.room == half)
 			break;
 		object = sy__ring_pop(&own->ring);
 		if (object && sy__unlikely(!hand_back(cache, own, object))) {
@@ -292,18 +293,18 @@ static SY__OUT_OF_LINE void let_go(struct sy__yard_cache *cache, struct sy__yard
 	end_with_empties(cache, own);
 }
 
-static inline void keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
+/* In a call, which ends: what is right, and has much to be cleared, or fills the ring. Its slot may be new to the cache, or none. */
+static SY__OUT_OF_LINE void free_more(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
 {
-	if (sy__ring_put(&cache->base, &own->ring, object, key))
+	if (sy__unlikely(!own->ring.room)) {
+		sy__this_slot_kfree(object, cache->base.cache.heap);
+		return;
+	}
+	sy__fill(object, 0, cache->base.cleared);
+	if (sy__ring_put(&cache->base, &own->ring, object, 0, sy__link_key(&cache->base.links, object)))
 		let_go(cache, own);
 	else
 		sy__call_end();
-}
-
-static SY__OUT_OF_LINE void clear_and_keep(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object, uint64_t key)
-{
-	sy__fill(object, 0, cache->base.cleared);
-	keep(cache, own, object, key);
 }
 
 /* Clears an object of a few words inline, as a call would have to save registers. The fence keeps compilers from making it a call. */
@@ -322,33 +323,15 @@ static inline void clear(void *object, uint32_t bytes)
 	}
 }
 
-/* Frees in a call, and ends it. False, with the call open and nothing done: the free is wrong, or the slot is new to the cache. */
-static inline bool free_checked(struct sy__yard_cache *cache, struct sy_page *page, ptrdiff_t slot_offset, void *object)
-{
-	struct sy__yard_slot *own = sy__yard_own_at(cache, slot_offset);
-	uint64_t key;
-
-	if (sy__unlikely(!own->ring.cache || !sy__node_is_place(&cache->base, page, object)))
-		return false;
-	key = sy__link_key(&cache->base, object);
-	if (sy__node_looks_free(&cache->base, object, key))
-		return false;
-	if (sy__unlikely(cache->base.cleared > CLEARED_HERE)) {
-		clear_and_keep(cache, own, object, key);
-		return true;
-	}
-	if (cache->base.cleared)
-		clear(object, cache->base.cleared);
-	keep(cache, own, object, key);
-	return true;
-}
-
 static void free_any_this_slot(void *object, struct sy_heap *heap)
 {
 	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
 	size_t at = sy__page_map_index(map, object);
-	struct sy_page *page;
+	const struct sy__yard_cache *cache;
+	struct sy__yard_slot *own;
 	ptrdiff_t slot_offset;
+	struct sy_page *page;
+	uint64_t key;
 
 	if (sy__unlikely(at >= SY__READ_AT_ONCE(map->end))) {
 		sy__this_slot_free(object, heap);
@@ -356,10 +339,26 @@ static void free_any_this_slot(void *object, struct sy_heap *heap)
 	}
 	slot_offset = sy__call_begin();
 	page = sy__page_map_at(map, at);
-	if (sy__unlikely(!sy__page_is_slab(page)))
+	if (sy__unlikely(!sy__page_is_slab(page))) {
 		sy__this_slot_large_free(object, heap, page);
-	else if (sy__unlikely(!free_checked(sy__yard_cache_of(page), page, slot_offset, object)))
+		return;
+	}
+	cache = sy__yard_cache_of(page);
+	own = sy__yard_own_at(cache, slot_offset);
+	key = sy__link_key(&cache->base.links, object);
+	if (sy__unlikely(!sy__node_is_place(&cache->base, page, object) || cache->base.offset ||
+	                 sy__node_looks_free(&cache->base, object, 0, key))) {
 		sy__this_slot_kfree(object, heap);
+		return;
+	}
+	if (sy__unlikely(own->ring.room <= 1 || cache->base.cleared > MOST_CLEARED)) {
+		free_more(sy__yard_cache_of(page), own, object);
+		return;
+	}
+	if (cache->base.cleared)
+		clear(object, cache->base.cleared);
+	sy__ring_put(&cache->base, &own->ring, object, 0, key);
+	sy__call_end();
 }
 
 #define free_this_slot entry_free_this_slot
