@@ -20,18 +20,20 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ..base.table import document as markdown
+from ..base.table import show
 from ..replay.workload import Options, Workload
 from ..trace.file import Trace
 from ..tune.space import Axis, Space
 from ..tune.trials import Trials
 from . import charts, document, sheaves_caches, sheaves_pairs
 from .charts import Line
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet
+from .model import Claim, Data, Done, Figure, Item, Outcome, Picture, Sheet
 from .sheaves_figures import (
     CONFIDENCE,
     DRAWS,
@@ -58,7 +60,7 @@ _CAPACITIES = (
 _BARNS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 512)
 _SHOWN = (2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 52, 60, 76, 92, 124, 188, 252, 508, 1020)
 _QUICK = ((RULE, 12, 28, 60, 252), (0, 10, 64))
-BARN = 10  # the kernel's
+BARN, WIDE = 10, 64  # full sheaves: the kernel's, and more
 _CPUS = (16, 32, 64)
 _OTHERS = ("slub:linux=6.18", "slub:tiny=on", "slab", "slqb", "yard")
 _REQUESTS = 6000  # for each CPU that completes
@@ -134,6 +136,15 @@ class _Setting:
         return "the kernel's rule" if self.capacity == RULE else f"{self.capacity} objects"
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """A barn limit at the rule's capacities: memory and locks, % over those with the kernel's limit, with intervals."""
+
+    barn: int
+    memory: tuple[float, float, float]
+    locks: tuple[float, float, float]
+
+
 def _settings(data: Data) -> list[_Setting]:
     figures = (itertools.chain.from_iterable(data[name]) for name in ("memory", "slow", "locks"))
     return [_Setting(*axes, *rest) for axes, *rest in zip(itertools.product(data["capacities"], data["barns"]), *figures, strict=True)]
@@ -143,14 +154,15 @@ def _judge_capacity(data: Data) -> Outcome:
     settings = _settings(data)
     found = {(one.capacity, one.barn): one for one in settings}
     rule = found[RULE, BARN]
-    rows, limits = [], []
+    rows, limits, at_rule = [], [], {}
     for capacity, barn, low, high, kib, *locks in data["windows"]:
         one = found[capacity, barn]
         if barn == BARN and capacity in (RULE, *_SHOWN):
             rows.append((one.name, [one.memory, f"{low:+.2f} to {high:+.2f}" if one != rule else "", kib, one.slow, one.locks]))
         if capacity == RULE:
+            at_rule[barn] = _Limit(barn, (one.memory, low, high), (locks[0], locks[1], locks[2]))
             limits.append((f"{barn} full", [one.memory, f"{low:+.2f} to {high:+.2f}" if one != rule else "", kib, one.slow, one.locks,
-                                            f"{between(locks)}%" if one != rule else ""]))  # fmt: skip
+                                            f"{between(at_rule[barn].locks)}%" if one != rule else ""]))  # fmt: skip
     columns = ["memory, %", f"{CONFIDENCE}% interval", "memory, KiB", "slow per 1,000", "locks per 1,000"]
     others = [one for one in settings if one.capacity in (28, 60, 124) and one.barn in (0, 1, 4, 10, 16, 32, 64, 512)]
     sheets = [
@@ -165,8 +177,6 @@ def _judge_capacity(data: Data) -> Outcome:
     line = [one for one in same if one.barn == BARN]
     doubled = [(one, found[2 * one.capacity, BARN]) for one in line if (2 * one.capacity, BARN) in found]
     back = sum(a.slow < b.slow or a.memory > b.memory for a, b in itertools.pairwise(line))
-    most = found[RULE, max(data["barns"])]
-    fewer = next(window for window in data["windows"] if window[:2] == [RULE, most.barn])
     prepared, wall, cpu = data["seconds"]
     replayed, million = len(data["rules"]), statistics.fmean(one["ops"] for one in data["rules"].values()) / 1e6
 
@@ -185,15 +195,16 @@ def _judge_capacity(data: Data) -> Outcome:
         Claim("A setting for all caches halves the locks of the rule at no more memory", fewest.locks <= rule.locks / 2,
               told(fewest, fewest.locks, rule.locks)),
     ]  # fmt: skip
-    halved = "halves the locks of the rule in no more memory" if fewest.locks <= rule.locks / 2 else (
-        f"halves the rule's {rule.locks:.1f} locks in no more memory: the fewest are {fewest.locks:.1f}, by {fewest.name} and "
-        f"{fewest.barn} full sheaves")  # fmt: skip
+    tightest, widest = (at_rule[end] for end in (min(data["barns"]), max(data["barns"])))
+    halved = fewest.locks <= rule.locks / 2
     notes = [
-        f"**Capacity**: keep the kernel's rule (60, 28, 12 or 4 objects by size), by which {rule.slow:.1f} of 1,000 operations leave the "
-        f"fast path. One capacity for all caches needs {least.memory:.1f}% more memory to do as well ({least.capacity} objects). "
-        f"**Barn limit**: {most.barn} full sheaves in place of {BARN} take {between(fewer[5:])}% locks and "
-        f"{most.memory:+.2f}% ({fewer[2]:+.2f} to {fewer[3]:+.2f}) memory. "
-        f"{'A' if fewest.locks <= rule.locks / 2 else 'No'} setting of both {halved}.",
+        f"**Which capacity?** The kernel's rule: 60, 28, 12 or 4 objects by size. {rule.slow:.1f} of 1,000 operations leave the fast path. "
+        f"One capacity for all caches needs {least.memory:.1f}% more memory to do as well ({least.capacity} objects).",
+        f"**Which barn limit?** {BARN} full sheaves, or more where memory is plenty: {WIDE} take {between(at_rule[WIDE].locks)}% locks for "
+        f"{between(at_rule[WIDE].memory, 2)}% memory, {widest.barn} take {between(widest.locks)}% for {between(widest.memory, 2)}%. With "
+        f"{tightest.barn} it is {between(tightest.locks)}% locks, and {between(tightest.memory, 2)}% memory.",
+        f"**Do other settings of sheaves halve the locks at no more memory?** {'Yes' if halved else 'No'}: {fewest.locks:.1f} per 1,000 "
+        f"operations where the rule takes {rule.locks:.1f}, by {fewest.name} and {fewest.barn} full sheaves, are the fewest.",
         f"{len(settings):,} settings on each of {replayed} recordings took {cpu:,} s of processor time, "
         f"{1000 * cpu / len(settings) / replayed:.0f} ms for a replay of {million:.1f} million operations in the mean: "
         f"{cpu / data['jobs']:,.0f} s of {data['jobs']} CPUs that do nothing else. By the clock it was {wall:,} s, and {prepared:,} s more "
@@ -317,10 +328,9 @@ def _judge_fragmentation(data: Data) -> Outcome:
     ]
     of_locks = [interval([ours[which] for ours in locks]) for which in (0, 1)]
     notes = [
-        f"**Fragmentation**: 7.0 holds {more[0]:.1f}% more than 6.12 at the peak ({CONFIDENCE}% interval {more[1]:.1f} to {more[2]:.1f}; "
-        f"{PAGE_KIB * pages[0] / 1024:.1f} MiB on two CPUs). Waste differs by {peak[0]:+.1f} points at the peak and {end[0]:+.1f} at the "
-        f"end, the share of partial slabs by {listed[0]:+.1f}. Locks per 1,000 operations: {within(of_locks[1])} in 7.0, "
-        f"{within(of_locks[0])} in 6.12. Half of 7.0's at no more memory: {', '.join(halve) or 'no allocator'}.",
+        f"**What do they cost?** 7.0 holds {more[0]:.1f}% more than 6.12 at the peak ({CONFIDENCE}% interval {more[1]:.1f} to "
+        f"{more[2]:.1f}; {PAGE_KIB * pages[0] / 1024:.1f} MiB on two CPUs) and takes {within(of_locks[1])} locks per 1,000 operations for "
+        f"{within(of_locks[0])}. Half of 7.0's locks at no more memory: {', '.join(halve) or 'no allocator'}.",
         f"7.0 takes more locks than 6.12 in {sum(new > old for old, new in locks)} of the {len(pairs)} recordings; it leaves the fast path "
         f"less often in {sum(per(new, 'slow') < per(old, 'slow') for old, new in pairs)} of them.",
     ]  # fmt: skip
@@ -425,9 +435,9 @@ def _judge_locks(data: Data) -> Outcome:
               f"in all {len(across)} cases {', '.join(winners) or 'none'}; in some {', '.join(partly) or 'none'}"),
     ]  # fmt: skip
     notes = [
-        f"**Locks** per 1,000 operations where one CPU allocates and another frees: {beside(pairs)} (64 CPUs in pairs); "
-        f"{beside(one)} (one for 63). No setting of sheaves halves that in all cases at no more memory; "
-        f"{', '.join(winners) or 'nor does any policy'}{' does' if winners else ''}.",
+        f"**Where one CPU allocates and another frees**, locks per 1,000 operations are {beside(pairs)} (64 CPUs in pairs); {beside(one)} "
+        f"(one for 63). At most half of 7.0's, in no more memory and in all cases: "
+        f"{', '.join(winners) or 'no setting and no policy'}.",
         f"Where each CPU frees its own it is {beside(same)}. Off the fast path of pairs are {rate(pairs, OLD, 'slow')[0]:.0f} operations "
         f"of 1,000 in 6.12, most of them an exchange of a shared word, and {rate(pairs, NEW, 'slow')[0]:.0f} in 7.0. Half of 7.0's locks "
         f"in no more memory, in some of the {len(across)} cases: {', '.join(partly) or 'nobody'}.",
@@ -445,9 +455,26 @@ def _halves(of: Data, spec: str) -> bool:
     return all(2 * one["locks"] <= new["locks"] and one["held"] <= new["held"] for one, new in zip(of[spec], of[NEW], strict=True))
 
 
-def answers(done: Iterable[Outcome]) -> str:
-    """The first lines of docs/sheaves.md: an answer for each item."""
-    return "\n".join(document.wrapped(outcome.notes[0], "- ", "  ") for outcome in done)
+def answers(done: Sequence[Done]) -> str:
+    """The first lines of docs/sheaves.md: 6.12 beside 7.0, and the answers, which are the notes that begin with one."""
+    data = {one.item.name: one.record["data"] for one in done}
+    pairs = [(one["found"][OLD], one["found"][NEW]) for one in _named(data["fragmentation"]).values()]
+    rows = []
+    rates = [("slow operations per 1,000", lambda one: per(one, "slow")), ("locks per 1,000", lambda one: per(one, "locks"))]
+    measures: list[tuple[str, Callable[[Data], float]]] = [*_MEASURES, *rates]
+    for name, of in measures:
+        figures = [[of(pair[which]) for pair in pairs] for which in (0, 1)]
+        rows.append([name, *(show(round(statistics.fmean(ours), 1)) for ours in figures),
+                     between(interval([new - old for old, new in zip(*figures, strict=True)]))])  # fmt: skip
+    for pattern, (_, _, told) in list(_PATTERNS.items())[::2]:
+        of_made = {spec: [per(dict(zip(_COUNTS, one, strict=True)), "locks") for one in draws]
+                   for spec, draws in data["locks"][f"{pattern} {_CPUS[-1]}"].items()}  # fmt: skip
+        apart = interval([new - old for old, new in zip(of_made[OLD], of_made[NEW], strict=True)])
+        both = [statistics.fmean(of_made[spec]) for spec in (OLD, NEW)]
+        rows.append([f"locks per 1,000, {_CPUS[-1]} CPUs: {told}", *(show(round(one, 1)) for one in both), between(apart)])
+    table = markdown([f"means over {len(pairs)} recordings", "6.12", "7.0", f"difference ({CONFIDENCE}% interval)"], rows)
+    found = [document.wrapped(note, "- ", "  ") for one in done for note in one.outcome.notes if note.startswith("**")]
+    return "\n".join([table, "", *found])
 
 
 ITEMS = (

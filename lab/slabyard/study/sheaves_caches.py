@@ -202,7 +202,7 @@ def judge(data: Data) -> Outcome:
                   f"slow operations {between(fewer)}%, locks {between(locked)}%, memory {between(memory)}%"),
         ]  # fmt: skip
         outside = (
-            f" On recordings that they were not chosen on, slow operations differ by {between(fewer, 0)}%, locks by "
+            f" On recordings that they were not chosen on, slow operations change by {between(fewer, 0)}%, locks by "
             f"{between(locked, 0)}%, memory by {between(memory)}%."
         )
     claims = [
@@ -215,9 +215,8 @@ def judge(data: Data) -> Outcome:
               abs(added[0] - alone[0]) <= 0.01 * alone[0], check),
     ]  # fmt: skip
     notes = [
-        f"**Per cache**: in the rule's memory, capacities chosen for each cache leave the fast path {PER * slow / ops:.1f} times in "
-        f"1,000 operations and take {PER * locks / ops:.1f} locks, where the rule does {PER * ruled[0] / ops:.1f} and "
-        f"{PER * ruled[1] / ops:.1f}.{outside}",
+        f"**A capacity for each cache?** In the rule's memory {PER * slow / ops:.1f} of 1,000 operations leave the fast path, with "
+        f"{PER * locks / ops:.1f} locks, where the rule has {PER * ruled[0] / ops:.1f} and {PER * ruled[1] / ops:.1f}.{outside}",
     ]  # fmt: skip
     stands = (
         f"The first table's capacities are chosen on the recordings that they are judged by, so that is the most that can be gained; the "
