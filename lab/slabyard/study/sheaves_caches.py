@@ -202,8 +202,8 @@ def judge(data: Data) -> Outcome:
                   f"slow operations {between(fewer)}%, locks {between(locked)}%, memory {between(memory)}%"),
         ]  # fmt: skip
         outside = (
-            f" On recordings that they were not chosen on, slow operations change by {between(fewer, 0)}%, locks by "
-            f"{between(locked, 0)}%, memory by {between(memory)}%."
+            f"{'It pays' if fewer[2] < 0 else 'No gain is proved'}: on recordings that they were not chosen on, slow operations change by "
+            f"{between(fewer, 0)}%, locks by {between(locked, 0)}%, memory by {between(memory)}%. "
         )
     claims = [
         Claim("Capacities chosen per cache halve the slow operations of the rule in no more memory", slow <= ruled[0] / 2,
@@ -214,10 +214,8 @@ def judge(data: Data) -> Outcome:
         Claim("Outside kmalloc, a cache's figures depend on its own capacity alone, so that they may be added up",
               abs(added[0] - alone[0]) <= 0.01 * alone[0], check),
     ]  # fmt: skip
-    notes = [
-        f"**A capacity for each cache?** In the rule's memory {PER * slow / ops:.1f} of 1,000 operations leave the fast path, with "
-        f"{PER * locks / ops:.1f} locks, where the rule has {PER * ruled[0] / ops:.1f} and {PER * ruled[1] / ops:.1f}.{outside}",
-    ]  # fmt: skip
+    gained = f"{PER * slow / ops:.1f} of 1,000 operations leave the fast path in place of {PER * ruled[0] / ops:.1f}, in the rule's memory"
+    notes = [f"**A capacity for each cache?** {outside}On the recordings that they were chosen on {gained}."]
     stands = (
         f"The first table's capacities are chosen on the recordings that they are judged by, so that is the most that can be gained; the "
         f"second one's are not. A cache's memory is that of its slabs at the peak, and a main and a spare sheaf for each CPU; sheaves in "
