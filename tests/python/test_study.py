@@ -169,6 +169,16 @@ def test_all_steps_are_done_when_a_study_is(tmp_path: Path) -> None:
     assert shown.done == shown.total == 4
 
 
+def test_bold_notes_of_a_study_that_has_no_paper() -> None:
+    def judge_own(data: Data) -> Outcome:
+        return Outcome([], [Claim("a", True)], notes=["**Which <one>?** This."])
+
+    done = study.run([Item("sheaves", "one", "One", "answer 1", lambda _: {}, judge_own)], False, None, QUIET, lambda _: None)
+    shown = tables.page(done)
+    assert "<strong>Which &lt;one&gt;?</strong> This." in shown and "what is expected" in shown and "The papers on" not in shown
+    assert tables.tables(done)[0].notes == ["Which <one>? This."]
+
+
 def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> None:
     quick = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path, quick=True)
     full = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path)

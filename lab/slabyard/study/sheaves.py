@@ -471,7 +471,7 @@ def answers(done: Sequence[Done]) -> str:
                    for spec, draws in data["locks"][f"{pattern} {_CPUS[-1]}"].items()}  # fmt: skip
         apart = interval([new - old for old, new in zip(of_made[OLD], of_made[NEW], strict=True)])
         both = [statistics.fmean(of_made[spec]) for spec in (OLD, NEW)]
-        rows.append([f"locks per 1,000, {_CPUS[-1]} CPUs: {told}", *(show(round(one, 1)) for one in both), between(apart)])
+        rows.append([f"locks, {_CPUS[-1]} CPUs: {told}", *(show(round(one, 1)) for one in both), between(apart)])
     table = markdown([f"means over {len(pairs)} recordings", "6.12", "7.0", f"difference ({CONFIDENCE}% interval)"], rows)
     found = [document.wrapped(note, "- ", "  ") for one in done for note in one.outcome.notes if note.startswith("**")]
     return "\n".join([table, "", *found])
