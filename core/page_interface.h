@@ -76,8 +76,9 @@ bool sy__reservation_resize(struct sy_heap *, size_t bytes);
  * the heap are stopped; after sy_heap_trim. False: there are none. */
 bool sy__reservation_withdraw(struct sy_heap *);
 
-/* Bytes of reserved addresses, with those of descriptors. */
+/* Bytes of reserved addresses, with those of descriptors; and those of them that are in front of the first page, which is aligned. */
 size_t sy__reservation_bytes(const struct sy_heap *);
+size_t sy__reservation_front(const struct sy_heap *);
 
 /* Number of memory nodes that pages may come from; sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);

@@ -46,8 +46,8 @@
  *   sy__stop_try()                 stops all other slots from inside a slow call, locks held or not. Never waits for long, so
  *                                  it may leave some slots out. False: nothing is stopped
  *   sy__stop_end()                 has them go on
- *   sy__thread_slots()             slots for threads: SY_THREAD_SLOTS, or SY_FEW_THREAD_SLOTS where addresses are few
- *   sy__thread_slots_reduce()      there are so few; false: slots beyond are in use, or there are no more already
+ *   sy__thread_slots()             slots for threads: SY_THREAD_SLOTS, SY_FEW_THREAD_SLOTS or SY_FEWEST_THREAD_SLOTS
+ *   sy__thread_slots_reduce(n)     there are at most n; false: slots beyond are in use, there are no more already, or they can't be so few
  *   sy__slots_high()               slots from this one on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or stopped by it
  *   sy__slot_unowned(slot)         whether the slot has no owner; a hint unless the caller may touch the slot

@@ -39,13 +39,16 @@
 
 #include "platform.h"
 
-/* In heaps of threads, which have the dummy slot too: at most, and where addresses are few. See sy__thread_slots. */
-#define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* bytes; a limit to that leaves no room for the state of many slots */
+/* In heaps of threads, which have the dummy slot too: at most, where addresses or data are few, and where they are fewest. Each of these
+ * limits leaves room for the state of so many slots. See sy__thread_slots. */
+#define SY_FEW_ADDRESSES ((uint64_t)1 << 30) /* bytes */
 #define SY_FEW_THREAD_SLOTS 255u
+#define SY_FEWEST_ADDRESSES ((uint64_t)1 << 25)
+#define SY_FEWEST_THREAD_SLOTS 16u
 #ifndef SY_THREAD_SLOTS
 #define SY_THREAD_SLOTS (sizeof(void *) > 4 ? 1023u : 511u)
 #endif
-#define SY_SHARED_SLOTS 32u /* of them, for threads beyond: slot 0 and the last ones */
+#define SY_SHARED_SLOTS 32u /* of them, for threads beyond: slot 0 and the last ones; of the fewest only slot 0 */
 #ifndef SY_WARM_SLOTS
 #define SY_WARM_SLOTS 9u /* the first slots, in which a thread that ends may leave things for the next owner; slot 0 has none */
 #endif

@@ -3,7 +3,8 @@
  *
  * Such a heap has a page allocator of its own with one zone. Its address space is generous, because addresses cost nothing: the
  * memory behind them comes block by block. The size of the range bounds what the heap can ever hold, unless a limit does. Where
- * the system refuses so much, because of a limit to addresses, half is tried, and so on, down to the heap's limit.
+ * the system refuses so much, because of a limit to addresses, half is tried, and so on, down to the heap's limit. That may be less than
+ * a maximal block: then there are addresses for some of its pages only.
  *
  * Watermarks are lower than Linux's, which reserve megabytes for interrupts. Nothing here may dig into a reserve, so all pages but
  * one may be used. Caches are asked for memory when 1/128 is left. Per-CPU lists are short, as there may be many threads.
@@ -25,7 +26,7 @@
 #include <sys/sysinfo.h>
 
 #define MOST_USUAL ((uint64_t)1 << 43) /* bytes */
-#define LEAST_RESERVE ((size_t)16 << 20)
+#define LEAST_RESERVE ((size_t)512 << 10)
 #define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
 #define MOST_RESERVE (SY_HEAP_ADDRESSES - BLOCK)
 #define PAGEBLOCK_ORDER 9
@@ -67,9 +68,12 @@ static uint64_t most(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* From a maximal block on, whole ones. */
 static size_t whole_blocks(uint64_t bytes)
 {
-	return (size_t)(least(bytes, MOST_RESERVE) + BLOCK - 1) & ~(BLOCK - 1);
+	size_t unit = bytes < BLOCK ? SY_PAGE_SIZE : BLOCK;
+
+	return (size_t)(least(bytes, MOST_RESERVE) + unit - 1) & ~(unit - 1);
 }
 
 /* In bytes; 0: none, or one that no heap could reach. */
@@ -87,19 +91,20 @@ static size_t to_reserve(const struct sy_heap_options *options)
 
 static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)
 {
-	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = limit_of(options) ? most(limit_of(options) >> SY_PAGE_SHIFT, 1) : pages;
+	uint64_t pages = most(reserve, BLOCK) >> SY_PAGE_SHIFT, limit = limit_of(options) ? most(limit_of(options) >> SY_PAGE_SHIFT, 1) : pages;
 	uint64_t managed = least(limit, pages), low = least(1 + managed / 128, LOW_MOST);
 
 	return (struct sy_pages_config){
 		.zone_count = 1,
 		.zones = { { .name = "Normal", .pages = pages, .managed = managed, .min = 1, .low = low, .high = low } },
-		.slots = SY_MAX_SLOTS,
+		.slots = (unsigned)least(SY_MAX_SLOTS, sy__thread_slots()),
 		.pageblock_order = PAGEBLOCK_ORDER,
 		.cpu_lists = !options->buffer,
 		.cpu_list_batch = LIST_BATCH,
 		.cpu_list_high = LIST_HIGH,
 		.decay_ns = options->keep ? 0 : options->decay_ns ? options->decay_ns : DECAY_NS,
 		.commit_growth = true,
+		.addresses = managed < pages ? 0 : reserve,
 		.huge_pages = options->huge_pages,
 		.buffer = options->buffer,
 		.buffer_bytes = options->buffer_bytes,

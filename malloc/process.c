@@ -21,8 +21,8 @@
  *
  * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
  * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a
- * limit, and after malloc_trim, the free blocks at the end of the used range become inaccessible again, as they were before
- * their first use. Free blocks in between stay.
+ * limit, and after malloc_trim, the free pages at the end of the used range become inaccessible again, as they were before
+ * their first use. Free pages in between stay.
  *
  * Nothing that runs with the lock asks malloc for memory.
  */
@@ -38,11 +38,11 @@
 #include "core/page_interface.h"
 #include "library/debug/spec.h"
 
-#define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
-#define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - LEAST_RESERVE) /* 0: the library's default */
+#define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
+#define LEAST_RESERVE ((size_t)512 << 10) /* bytes */
+#define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - BLOCK) /* 0: the library's default */
 #define UNKNOWN SIZE_MAX
 #define LEFT_OVER 16u                  /* 1/16 of a limit stays free where the other mappings are not known */
-#define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
 static const char *spec; /* NULL before the first request */
@@ -73,7 +73,7 @@ static size_t reserve(size_t wanted)
 
 static size_t less(size_t bytes)
 {
-	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(LEAST_RESERVE - 1);
+	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(size_t)(SY_PAGE_SIZE - 1);
 }
 
 /* Without a heap malloc returns NULL. The user, who set the limit, is told once. */
@@ -238,16 +238,14 @@ static bool take_share(size_t limit, size_t beside)
 
 void sy__process_limited(int resource, size_t bytes)
 {
-	bool few = bytes < SY_FEW_ADDRESSES;
-
 	if ((resource != RLIMIT_AS && resource != RLIMIT_DATA) || (process && !sy__process_is_own()))
 		return;
 	sy__system_limited(resource, bytes);
-	if (!__atomic_load_n(&the_heap, __ATOMIC_ACQUIRE) && few) {
-		sy__thread_slots_reduce();
+	if (!__atomic_load_n(&the_heap, __ATOMIC_ACQUIRE)) {
+		sy__thread_slots_limited(bytes);
 	} else if (begin()) {
-		if (few)
-			sy__slot_areas_reduce(the_heap);
+		sy__thread_slots_limited(bytes);
+		sy__slot_areas_reduce(the_heap);
 		if (resource == RLIMIT_AS)
 			take_share(bytes, others());
 		end();
@@ -276,7 +274,7 @@ static bool make_room(size_t limit, size_t bytes)
 	beside = others();
 	rest = beside == UNKNOWN ? minus(before, bytes) : minus(limit, beside + bytes);
 	if (rest < before) {
-		sy__reservation_resize(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
+		sy__reservation_resize(the_heap, range(minus(rest, sy__reservation_front(the_heap)) / 2));
 		made = beside == UNKNOWN ? has_room(bytes) : sy__reservation_bytes(the_heap) <= rest;
 		if (!made)
 			take_share(limit, beside);

@@ -40,6 +40,7 @@ struct sy__decay {
 
 struct sy__backend {
 	bool commits_growth; /* memory is committed when a zone grows; fixed at creation */
+	uint64_t mapped;     /* zone's lock: pages below have bits in the map of free pages (free_page_map.c) */
 	const struct sy__placer *placer; /* place.c: chooses blocks for heaps; NULL: the zones do */
 	/* huge_pages.c */
 	size_t huge_from;    /* committed_pages from which on the heap may grow by huge pages; fixed at creation */

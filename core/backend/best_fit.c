@@ -197,8 +197,8 @@ static void search_map(struct search *search)
 {
 	struct extent extent = { 0, 0, 0 };
 
-	if (!search->zone->told)
-		sy__free_page_map_start(search->zone);
+	if (!search->zone->told && !sy__free_page_map_start(search->zone))
+		return;
 	set_window(search);
 	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, recent_of(search->zone), &extent.start);
 	consider(search, extent);
@@ -222,6 +222,12 @@ static void search_again(struct search *search, struct sy_heap *heap, unsigned s
 	search_map(search);
 }
 
+/* What a maximal block lacks that has grown in part adjoins its free pages. */
+static bool grow_rest(struct sy__zone *zone, uint64_t count)
+{
+	return zone->next_ungrown & (SY__MAX_BLOCK - 1) && sy__zone_grow(zone, 63 - (unsigned)__builtin_clzll(count));
+}
+
 struct sy_page *sy__best_fit_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
 {
 	struct search search = { .zone = heap->pages->zones, .wanted = count };
@@ -233,6 +239,8 @@ struct sy_page *sy__best_fit_take(struct sy_heap *heap, unsigned slot, uint64_t 
 	search_map(&search);
 	if ((!search.best.pages || search.best.missing) && (sy__run_cache_any(heap) || sy__retained_any(heap, slot)))
 		search_again(&search, heap, slot);
+	if (!search.best.pages && grow_rest(search.zone, count))
+		search_map(&search);
 	if (search.best.pages)
 		page = take(search.zone, sy__page(heap->pages, search.best.start), count, use);
 	sy__unlock(&search.zone->lock);

@@ -26,10 +26,25 @@
 #include "huge_pages.h"
 #include "pretrace.h"
 
-/* If its memory cannot be committed the block must not grow: each later request would find it first, and fail. */
-static bool may_grow(struct sy_pages *pages, uint64_t number)
+#define LEAST_PART 4u
+
+/* Only what has memory may grow: each later request would find the block first, and fail. Where the system refuses the rest of a maximal
+ * block, as under a limit to the program's data, growth is by about as much as the block has already. The program may need the rest. */
+static uint64_t may_grow(struct sy_pages *pages, uint64_t number, unsigned least)
 {
-	return !sy__backend_of(pages)->commits_growth || sy__commit_memory(pages, number);
+	uint64_t within = number & (SY__MAX_BLOCK - 1), rest = SY__MAX_BLOCK - within, count;
+	unsigned lowest = least > LEAST_PART ? least : LEAST_PART, order = within ? (unsigned)__builtin_ctzll(within) : lowest;
+
+	if (pages->zones[0].told && !sy__free_page_map_cover(pages, number + rest))
+		return 0;
+	if (!sy__backend_of(pages)->commits_growth || (within ? sy__commit_part(pages, number, rest) : sy__commit_memory(pages, number)))
+		return rest;
+	for (order = order > lowest ? order : lowest; order >= lowest; order--) {
+		count = (-within & (((uint64_t)1 << order) - 1)) + ((uint64_t)1 << order);
+		if (count < rest && sy__commit_part(pages, number, count))
+			return count;
+	}
+	return 0;
 }
 
 static const struct sy__pages_hooks hooks = {
@@ -53,6 +68,7 @@ struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
 	if (!pages)
 		return NULL;
 	sy__backend_of(pages)->commits_growth = config->commit_growth;
+	sy__backend_of(pages)->mapped = config->commit_growth && !config->buffer ? 0 : pages->block_count << SY_MAX_ORDER;
 	sy__backend_of(pages)->huge_from = config->commit_growth && !config->buffer && !config->huge_pages ? HUGE_FROM : SIZE_MAX;
 	sy__backend_of(pages)->decay.time = config->decay_ns;
 	pages->ages = config->decay_ns;

@@ -11,6 +11,8 @@
  * does a maximal block that grows. The map says nothing about pages that have not grown. A page on a per-CPU list is not free
  * here.
  *
+ * The table gets memory as the zone grows. Where the system has none for it, there is no map, or the zone does not grow.
+ *
  * A populated zone uses the same table of bits for its pretrace pages (pretrace.c). Such zones never search.
  *
  * Lock: the zone's, for everything here.
@@ -19,6 +21,21 @@
 
 #define WORD 64u
 #define MOST_UNMAPPED (16 * SY__MAX_BLOCK)
+#define STEP (8 * SY_PAGE_SIZE) /* pages that a page of the table has bits for */
+
+bool sy__free_page_map_cover(struct sy_pages *pages, uint64_t end)
+{
+	struct sy__backend *backend = sy__backend_of(pages);
+	uint64_t from = backend->mapped, to = (end + STEP - 1) / STEP * STEP;
+
+	to = to < pages->block_count << SY_MAX_ORDER ? to : pages->block_count << SY_MAX_ORDER;
+	if (from >= to)
+		return true;
+	if (sy__source_commit(&pages->page_bits[from / WORD], (size_t)(to - from) / WORD * sizeof(uint64_t)))
+		return false;
+	backend->mapped = to;
+	return true;
+}
 
 void sy__free_page_map_note(struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
 {
@@ -47,18 +64,20 @@ static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 	}
 }
 
-void sy__free_page_map_start(struct sy__zone *zone)
+bool sy__free_page_map_start(struct sy__zone *zone)
 {
+	uint64_t grown = zone->managed % SY__MAX_BLOCK ? zone->start + zone->present : zone->next_ungrown;
+
+	if (!sy__free_page_map_cover(zone->pages, grown))
+		return false;
 	map_range(zone, zone->start, zone->next_ungrown);
 	map_range(zone, zone->start + (zone->managed & ~(SY__MAX_BLOCK - 1)), zone->start + zone->present);
-	zone->told = true;
+	return zone->told = true;
 }
 
-void sy__free_page_map_grown(struct sy__zone *zone, uint64_t number)
+void sy__free_page_map_grown(struct sy__zone *zone)
 {
-	if (zone->told)
-		sy__free_page_map_note(zone, number, SY_MAX_ORDER, true);
-	else if (sy__free_page_map_applies(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
+	if (!zone->told && sy__free_page_map_applies(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
 		sy__free_page_map_start(zone);
 }
 

@@ -12,11 +12,14 @@ static inline bool sy__free_page_map_applies(const struct sy_pages *pages)
 	return sy__backend_of(pages)->commits_growth && pages->zone_count == 1 && !pages->zones[0].populated;
 }
 
-/* Builds the zone's map. */
-void sy__free_page_map_start(struct sy__zone *);
+/* Gives the map memory for all pages below this one. False: the system has none. */
+bool sy__free_page_map_cover(struct sy_pages *, uint64_t end);
+
+/* Builds the zone's map. False: there is no memory for it. */
+bool sy__free_page_map_start(struct sy__zone *);
 
 /* The zone grew by this maximal block; a block became free, or in use. */
-void sy__free_page_map_grown(struct sy__zone *, uint64_t number);
+void sy__free_page_map_grown(struct sy__zone *);
 void sy__free_page_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
 
 /* For checks: NULL if the map has the whole block as free, or in use; else what is wrong. */

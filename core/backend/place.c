@@ -72,7 +72,7 @@ static struct sy_page *take_at(struct sy__zone *zone, uint64_t frame, unsigned o
 	struct sy_page *head;
 
 	while (frame >= zone->next_ungrown && zone->ungrown_blocks)
-		if (!sy__zone_grow(zone))
+		if (!sy__zone_grow(zone, order))
 			return NULL;
 	head = free_around(zone->pages, frame, order);
 	if (!head)

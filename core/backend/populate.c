@@ -24,6 +24,7 @@
  *
  * Regions live in a table of their own, which is released at the end. Only free blocks get descriptors.
  */
+#include "free_page_map.h"
 #include "pretrace.h"
 
 #define NONE UINT32_MAX
@@ -388,7 +389,8 @@ bool sy_pages_populate(struct sy_pages *pages, unsigned index, const uint64_t fr
 	usable = zone->managed < present ? zone->managed : present;
 	free_pages = pages_of(free_blocks, zone->span);
 	p.zone = zone;
-	if (!present || free_pages > usable || !reserve_regions(&p, free_blocks))
+	if (!present || free_pages > usable || !sy__free_page_map_cover(pages, pages->block_count << SY_MAX_ORDER) ||
+	    !reserve_regions(&p, free_blocks))
 		return false;
 	sy__zone_clear(zone);
 	zone->present = present;

@@ -3,12 +3,15 @@
  *
  * Why. Reserved addresses cost nothing, except where a process has a limit to its addresses. If the program sets such a limit
  * after the range was reserved, its own mappings and stacks find no room. So the range can end earlier. Maximal blocks that have
- * not grown were never used, neither their memory nor their descriptors, so both address ranges go back. The last blocks that
- * have grown become ungrown again if they are free as a whole and the source has all their memory back. Later the range can
- * extend again, up to its first length, or to where the program has mapped addresses.
+ * not grown were never used, neither their memory nor their descriptors, so both address ranges go back. What has grown last becomes
+ * ungrown again if it is free and the source has all its memory back. Later the range can extend again, up to its first length,
+ * or to where the program has mapped addresses.
  *
- * A limit to data counts what a process could write to. There it suffices that free blocks at the end become ungrown; the range
+ * A limit to data counts what a process could write to. There it suffices that free pages at the end become ungrown; the range
  * keeps its length.
+ *
+ * Of the first block there may be addresses for some pages only, where a limit leaves no more. The others count as free, but the zone
+ * can't grow by them.
  *
  * This works on a heap's own pages only: one reserved zone from the first page on, of whole maximal blocks, never populated. All
  * counts that depend on the length are adjusted. Watermarks are not, as those of a heap are a few pages (library/open.c).
@@ -20,6 +23,11 @@
 #include "backend.h"
 
 #define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
+
+static uint64_t whole_blocks(uint64_t pages)
+{
+	return (pages + SY__MAX_BLOCK - 1) & ~(SY__MAX_BLOCK - 1);
+}
 
 static bool has_own_range(const struct sy_pages *pages)
 {
@@ -126,38 +134,100 @@ static uint64_t within(uint64_t least, uint64_t value, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
-/* Whether a maximal block is free, without memory, and without descriptors except the first. */
-static bool is_bare(struct sy_pages *pages, uint64_t number)
+static unsigned state_of(const struct sy_pages *pages, uint64_t number)
 {
-	const struct sy_page *head = sy__page(pages, number);
-	unsigned state = sy__committed_state(__atomic_load_n(sy__committed(pages, number), __ATOMIC_RELAXED));
-
-	return sy__use(head) == SY_USE_FREE && head->order == SY_MAX_ORDER && (state == SY__BARE || state == SY__UNCOMMITTED);
+	return sy__committed_state(__atomic_load_n(sy__committed(pages, number), __ATOMIC_RELAXED));
 }
 
-/* Makes a block as if it had never grown. With the zone's lock held. */
-static void ungrow_block(struct sy__zone *zone, uint64_t number)
+static bool is_free_and_empty(const struct sy_page *head)
 {
-	struct sy_pages *pages = zone->pages;
-	struct sy_page *head = sy__page(pages, number);
+	if (sy__use(head) != SY_USE_FREE)
+		return false;
+	for (size_t at = 0; at < (size_t)1 << head->order; at++)
+		if (head[at].flags & SY__PAGE_BACKED)
+			return false;
+	return true;
+}
 
-	sy__blocks_remove(&zone->free[SY_MAX_ORDER][sy__migrate(head)], head);
-	for (uint64_t at = number; at < number + SY__MAX_BLOCK; at += sy__pageblock_pages(pages))
-		sy__set_pageblock_type(zone, at, SY_MOVABLE_TYPE);
-	zone->next_ungrown = number;
-	zone->used[SY_USE_FREE] -= (int64_t)SY__MAX_BLOCK;
-	sy__add(&zone->ungrown_blocks, 1);
+/* Where free pages without memory begin that reach to the end of what has grown, in the last maximal block. */
+static uint64_t empty_from(const struct sy__zone *zone)
+{
+	uint64_t end = zone->next_ungrown, from = (end - 1) & ~(SY__MAX_BLOCK - 1), next;
+
+	for (uint64_t at = from; at < end; at = next) {
+		const struct sy_page *head = sy__page(zone->pages, at);
+
+		next = at + ((uint64_t)1 << head->order);
+		if (!is_free_and_empty(head))
+			from = next;
+	}
+	return from;
+}
+
+/* Takes the pages from this one on off their lists. Their descriptors read zero then, as those of pages that have not grown do, but for a
+ * bare block's first. */
+static void remove_from(struct sy__zone *zone, uint64_t from)
+{
+	struct sy_page *head = sy__page(zone->pages, from), *end = sy__page(zone->pages, zone->next_ungrown);
+
+	for (; head < end; head += (size_t)1 << head->order)
+		sy__blocks_remove(&zone->free[head->order][sy__migrate(head)], head);
+	if (state_of(zone->pages, from) != SY__BARE)
+		sy__fill(sy__page(zone->pages, from), 0, (size_t)(zone->next_ungrown - from) * sizeof(struct sy_page));
+}
+
+/* A maximal block that has not grown at all. */
+static void uncommit(struct sy_pages *pages, uint64_t number)
+{
+	unsigned state = state_of(pages, number);
+
 	sy__lock(&pages->source_lock);
+	if (state == SY__COMMITTED || state == SY__REUSED)
+		sy__subtract(&pages->described, 1);
 	__atomic_store_n(sy__committed(pages, number), SY__UNCOMMITTED, __ATOMIC_RELAXED);
 	if (sy__backend_of(pages)->sample >= number)
 		sy__backend_of(pages)->sample_from = 0;
 	sy__unlock(&pages->source_lock);
 }
 
-static void ungrow(struct sy__zone *zone, uint64_t blocks)
+/* Makes pages at the end of what has grown, of one maximal block, as if they never had. With the zone's lock held. */
+static void ungrow_from(struct sy__zone *zone, uint64_t from)
 {
-	while (zone->next_ungrown > blocks << SY_MAX_ORDER && is_bare(zone->pages, zone->next_ungrown - SY__MAX_BLOCK))
-		ungrow_block(zone, zone->next_ungrown - SY__MAX_BLOCK);
+	uint64_t size = sy__pageblock_pages(zone->pages), end = whole_blocks(zone->next_ungrown);
+
+	remove_from(zone, from);
+	for (uint64_t at = (from + size - 1) & ~(size - 1); at < end; at += size)
+		sy__set_pageblock_type(zone, at, SY_MOVABLE_TYPE);
+	if (zone->next_ungrown == end)
+		sy__add(&zone->ungrown_blocks, 1);
+	zone->used[SY_USE_FREE] -= (int64_t)(zone->next_ungrown - from);
+	zone->next_ungrown = from;
+	if (!(from & (SY__MAX_BLOCK - 1)))
+		uncommit(zone->pages, from);
+}
+
+static void ungrow(struct sy__zone *zone, uint64_t wanted)
+{
+	uint64_t from;
+
+	while (zone->next_ungrown > wanted && (from = empty_from(zone)) < zone->next_ungrown)
+		ungrow_from(zone, from);
+}
+
+/* Gives the only block addresses for so many pages, or, where there are not as many, leaves what it has. */
+static bool resize_block(struct sy_pages *pages, uint64_t wanted)
+{
+	const struct sy__zone *zone = &pages->zones[0];
+	uint64_t least = zone->next_ungrown ? zone->next_ungrown : 1, count = within(least, wanted, SY__MAX_BLOCK);
+	char *end = pages->base.memory + ((size_t)count << SY_PAGE_SHIFT);
+	bool moved;
+
+	if (count < sy__addressed(pages))
+		forget(pages, count);
+	moved = move_end(pages->memory_reserved, &pages->memory_bytes, end);
+	if (moved && pages->base.known)
+		__atomic_store_n(&pages->base.known, count, __ATOMIC_RELAXED);
+	return moved;
 }
 
 static bool resize(struct sy_heap *heap, uint64_t wanted)
@@ -167,9 +237,13 @@ static bool resize(struct sy_heap *heap, uint64_t wanted)
 	uint64_t before = zone->span >> SY_MAX_ORDER, grown, blocks;
 
 	ungrow(zone, wanted);
-	grown = zone->next_ungrown >> SY_MAX_ORDER;
-	blocks = within(grown ? grown : 1, wanted, pages->block_count);
-	return blocks == before || (blocks < before ? shorten(heap, blocks) : extend_most(heap, before, blocks));
+	grown = whole_blocks(zone->next_ungrown) >> SY_MAX_ORDER;
+	blocks = within(grown ? grown : 1, wanted >> SY_MAX_ORDER, pages->block_count);
+	if (blocks < before && !shorten(heap, blocks))
+		return false;
+	if (blocks == 1 || sy__addressed(pages) < SY__MAX_BLOCK)
+		return resize_block(pages, wanted) && (blocks <= before || extend_most(heap, before, blocks));
+	return blocks <= before || extend_most(heap, before, blocks);
 }
 
 bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
@@ -180,17 +254,20 @@ bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
 	if (!has_own_range(heap->pages))
 		return false;
 	sy__lock(&zone->lock);
-	done = resize(heap, bytes / BLOCK_BYTES);
+	done = resize(heap, bytes / SY_PAGE_SIZE);
 	sy__unlock(&zone->lock);
 	return done;
 }
 
-/* Of ungrown blocks: memory, and all descriptors with the first of each. */
+/* Of pages that have not grown: memory, and of maximal blocks all descriptors with the first of each. */
 static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
 {
-	forget(pages, from);
+	uint64_t block = whole_blocks(from), end = whole_blocks(to);
+
+	forget(pages, block);
 	sy__source_withdraw(pages->base.memory + ((size_t)from << SY_PAGE_SHIFT), (size_t)(to - from) << SY_PAGE_SHIFT);
-	sy__source_withdraw(sy__page(pages, from), (size_t)(to - from) * sizeof(struct sy_page));
+	if (block < end)
+		sy__source_withdraw(sy__page(pages, block), (size_t)(end - block) * sizeof(struct sy_page));
 }
 
 bool sy__reservation_withdraw(struct sy_heap *heap)
@@ -209,6 +286,11 @@ bool sy__reservation_withdraw(struct sy_heap *heap)
 		withdraw(heap->pages, zone->next_ungrown, before);
 	sy__unlock(&zone->lock);
 	return done;
+}
+
+size_t sy__reservation_front(const struct sy_heap *heap)
+{
+	return (size_t)(heap->pages->base.memory - (char *)heap->pages->memory_reserved);
 }
 
 size_t sy__reservation_bytes(const struct sy_heap *heap)

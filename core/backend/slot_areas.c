@@ -91,7 +91,7 @@ static bool add_area(struct sy_heap *heap)
 
 	do
 		bytes = area_bytes();
-	while (area && !(pages = reserve(bytes)) && (sy__thread_slots_reduce() || area_bytes() < bytes));
+	while (area && !(pages = reserve(bytes)) && (sy__thread_slots_reduce(sy__thread_slots() - 1) || area_bytes() < bytes));
 	if (!pages) {
 		sy__metadata_give(heap, area, sizeof(*area));
 		return false;
@@ -118,10 +118,8 @@ void *sy__slot_areas_take(struct sy_heap *heap, size_t bytes)
 /* The ends of areas that nobody has touched, as no thread has had a slot there. */
 void sy__slot_areas_reduce(struct sy_heap *heap)
 {
-	size_t bytes;
+	size_t bytes = area_bytes();
 
-	sy__thread_slots_reduce();
-	bytes = area_bytes();
 	sy__lock(&heap->slot_areas_lock);
 	for (struct sy__slot_area *area = heap->slot_areas; area; area = area->next) {
 		if (area->bytes <= bytes)

@@ -14,7 +14,7 @@ void *sy__slot_areas_take(struct sy_heap *, size_t bytes);
 /* Gives the state of a cache that nobody uses any more back, with the size that it was taken with. */
 void sy__slot_areas_give(struct sy_heap *, void *of_slot_0, size_t bytes);
 
-/* Where addresses become few: from now on there are fewer slots, if none beyond has been used, and areas are as short as that. */
+/* Where slots have become fewer: areas are as short as that from now on. */
 void sy__slot_areas_reduce(struct sy_heap *);
 
 /* For slabyard-inspect: the pages of the area behind `area` (NULL: of the first one), the dummy's first; false: there is none. */

@@ -161,7 +161,7 @@ static const char *check_cpu_list(const struct sy__zone *zone, const struct sy__
 /* The zone's counters by use, with what the slots changed. */
 static const char *check_counters(const struct sy__zone *zone, const struct findings *found)
 {
-	uint64_t ungrown = (uint64_t)zone->ungrown_blocks << SY_MAX_ORDER, sum = ungrown;
+	uint64_t ungrown = sy__zone_ungrown(zone), sum = ungrown;
 	unsigned use, slot;
 
 	for (use = 0; use < SY_USES; use++) {

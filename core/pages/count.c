@@ -42,6 +42,20 @@ static uint64_t count_cpu_lists(struct sy__zone *zone, uint64_t *used)
 	return served;
 }
 
+/* Maximal blocks, and what is left of one that has grown in part. */
+static void count_ungrown(const struct sy__zone *zone, struct sy_zone_counts *counts)
+{
+	uint64_t number = zone->next_ungrown;
+	unsigned order;
+
+	counts->ungrown = sy__zone_ungrown(zone);
+	counts->free_blocks[SY_MOVABLE_TYPE][SY_MAX_ORDER] += counts->ungrown >> SY_MAX_ORDER;
+	for (; number & (SY__MAX_BLOCK - 1); number += (uint64_t)1 << order) {
+		order = (unsigned)__builtin_ctzll(number);
+		counts->free_blocks[SY_MOVABLE_TYPE][order]++;
+	}
+}
+
 /* Fills in a zone's counts; returns the requests that it served. */
 static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 {
@@ -53,12 +67,11 @@ static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 	counts->node = zone->node;
 	counts->pages = zone->span;
 	counts->managed = zone->managed;
-	counts->ungrown = (uint64_t)zone->ungrown_blocks << SY_MAX_ORDER;
 	add_used(counts->used, zone->used);
 	for (order = 0; order < SY_ORDERS; order++)
 		for (type = 0; type < SY_MIGRATE_TYPES; type++)
 			counts->free_blocks[type][order] = zone->free[order][type].count;
-	counts->free_blocks[SY_MOVABLE_TYPE][SY_MAX_ORDER] += zone->ungrown_blocks;
+	count_ungrown(zone, counts);
 	sy__copy(counts->pageblocks, zone->pageblocks, sizeof(counts->pageblocks));
 	counts->min = zone->marks[SY__WMARK_MIN];
 	counts->low = zone->marks[SY__WMARK_LOW];

@@ -266,9 +266,9 @@ static size_t page_end(size_t bytes)
 }
 
 /* Where the tables of struct sy_pages start, from its own start, and where they end. `committed` is where its last byte is, the
- * first block's. */
+ * first block's; blocks: the bytes that it may have. */
 struct layout {
-	size_t pageblock_types, above_of_block, page_bits, committed, cpu_lists, end;
+	size_t pageblock_types, above_of_block, page_bits, blocks, committed, cpu_lists, end;
 };
 
 static struct layout lay_out(const struct sy_pages_config *config, uint64_t page_count)
@@ -279,6 +279,7 @@ static struct layout lay_out(const struct sy_pages_config *config, uint64_t page
 	at.pageblock_types = cache_lines(offsetof(struct sy_pages, zones) + zones);
 	at.above_of_block = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
 	at.page_bits = at.above_of_block + blocks;
+	at.blocks = blocks;
 	at.cpu_lists = at.page_bits + cache_lines(page_count / 8) + blocks;
 	if (config->cpu_lists)
 		at.cpu_lists = page_end(at.cpu_lists) + BLOCKS_BESIDE;
@@ -341,14 +342,24 @@ static void *cut(const struct sy_pages_config *config, size_t bytes)
 
 /* ---- Where everything lies -------------------------------------------------------------------------------------- */
 
-static void *self_space(const struct sy_pages_config *config, size_t bytes)
+/* Where memory is committed when a zone grows, the layer above commits page_bits. */
+static bool commit_self(const struct sy_pages_config *config, char *self, const struct layout *at)
 {
-	void *self = config->buffer ? cut(config, bytes) : sy__source_reserve(bytes);
+	size_t behind = at->committed + 1 - at->blocks;
+
+	if (!config->commit_growth)
+		return sy__source_commit(self, at->end) == 0;
+	return sy__source_commit(self, at->page_bits) == 0 && sy__source_commit(self + behind, at->end - behind) == 0;
+}
+
+static void *self_space(const struct sy_pages_config *config, const struct layout *at)
+{
+	void *self = config->buffer ? cut(config, at->end) : sy__source_reserve(at->end);
 
 	if (config->buffer) {
-		sy__fill(self, 0, bytes);
-	} else if (self && sy__source_commit(self, bytes) != 0) {
-		sy__source_release(self, bytes);
+		sy__fill(self, 0, at->end);
+	} else if (self && !commit_self(config, self, at)) {
+		sy__source_release(self, at->end);
 		return NULL;
 	}
 	return self;
@@ -357,7 +368,7 @@ static void *self_space(const struct sy_pages_config *config, size_t bytes)
 static struct sy_pages *create_self(const struct sy_pages_config *config, uint64_t page_count)
 {
 	struct layout at = lay_out(config, page_count);
-	char *self = self_space(config, at.end);
+	char *self = self_space(config, &at);
 	struct sy_pages *pages;
 	unsigned i;
 
@@ -377,15 +388,17 @@ static struct sy_pages *create_self(const struct sy_pages_config *config, uint64
 	return pages;
 }
 
-static bool reserve_range(struct sy_pages *pages, bool huge_pages)
+static bool reserve_range(struct sy_pages *pages, const struct sy_pages_config *config)
 {
 	char *table;
 
 	pages->memory_bytes = (size_t)pages->base.page_count << SY_PAGE_SHIFT;
+	if (config->commit_growth && config->addresses && config->addresses < pages->memory_bytes)
+		pages->memory_bytes = page_end(config->addresses);
 	pages->memory_reserved = reserve_aligned(&pages->memory_bytes, SY_PAGE_SIZE << SY_MAX_ORDER, &pages->base.memory);
 	if (!pages->memory_reserved)
 		return false;
-	if (huge_pages)
+	if (config->huge_pages)
 		sy__source_prefer_huge(pages->memory_reserved, pages->memory_bytes);
 	pages->table_bytes = (size_t)pages->base.page_count * sizeof(struct sy_page);
 	pages->table_reserved = reserve_aligned(&pages->table_bytes, SY_CACHE_LINE, &table);
@@ -421,7 +434,7 @@ static struct sy_pages *create(const struct sy_pages_config *config, const struc
 	pages->pageblock_order = config->pageblock_order;
 	if (config->buffer) {
 		place_in_buffer(pages, config);
-	} else if (!reserve_range(pages, config->huge_pages)) {
+	} else if (!reserve_range(pages, config)) {
 		sy_pages_destroy(pages);
 		return NULL;
 	}

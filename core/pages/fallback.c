@@ -36,13 +36,13 @@ static const uint8_t donors[SY__CPU_TYPES][2] = {
 
 #define NO_DONOR SY_MIGRATE_TYPES
 
-static unsigned find_donor(struct sy__zone *zone, unsigned order, unsigned migrate)
+static unsigned find_donor(struct sy__zone *zone, unsigned order, const struct sy__request *request)
 {
-	const uint8_t *donor = donors[migrate];
+	const uint8_t *donor = donors[request->migrate];
 
-	if (sy__zone_has(zone, order, donor[0]))
+	if (sy__zone_has(zone, order, donor[0], request->order))
 		return donor[0];
-	return sy__zone_has(zone, order, donor[1]) ? donor[1] : NO_DONOR;
+	return sy__zone_has(zone, order, donor[1], request->order) ? donor[1] : NO_DONOR;
 }
 
 /* Whether a request of this type, finding a block of this order, takes the pageblock's other free pages too. */
@@ -79,7 +79,8 @@ struct pageblock_pages {
 	uint64_t free, movable; /* movable: in use, and their owner lets them move */
 };
 
-/* Moves all free pages of the pageblock around a page to the lists of a type. None when the zone ends inside. */
+/* Moves all free pages of the pageblock around a page to the lists of a type. None when the zone ends inside. Where it has grown in
+ * part, the rest counts as free: it will be on the lists of the pageblock's type. */
 static struct pageblock_pages move_pageblock(struct sy__zone *zone, uint64_t number, unsigned migrate)
 {
 	struct sy_pages *pages = zone->pages;
@@ -91,6 +92,10 @@ static struct pageblock_pages move_pageblock(struct sy__zone *zone, uint64_t num
 
 	if (end > zone->start + zone->span)
 		return found;
+	if (at < zone->next_ungrown && zone->next_ungrown < end) {
+		found.free = end - zone->next_ungrown;
+		end = zone->next_ungrown;
+	}
 	for (; at < end; at += size) {
 		struct sy_page *page = sy__page(pages, at);
 		unsigned use = sy__use(page);
@@ -157,19 +162,33 @@ static void count_event(struct sy__zone *zone, const struct sy__request *request
 	};
 }
 
-/* Moves a block of another type to the request's lists. False: no type has one. */
+/* Whether the request's own type has a block. */
+static bool has_own(const struct sy__zone *zone, const struct sy__request *request)
+{
+	unsigned order = request->order;
+
+	while (order < SY_ORDERS && !zone->free[order][request->migrate].first)
+		order++;
+	return order < SY_ORDERS;
+}
+
+/* Moves a block of another type to the request's lists, unless the zone can grow by pages of the request's. False: no type has one. */
 static bool fall_back(struct sy__zone *zone, const struct sy__request *request)
 {
 	unsigned least = request->order > request->min_fallback ? request->order : request->min_fallback;
 	unsigned order = SY_MAX_ORDER, donor;
+	uint64_t grown = zone->next_ungrown;
 	struct sy_page *page;
 
-	while ((donor = find_donor(zone, order, request->migrate)) == NO_DONOR)
+	while ((donor = find_donor(zone, order, request)) == NO_DONOR) {
+		if (zone->next_ungrown != grown && has_own(zone, request))
+			return true;
 		if (order-- == least)
 			return false;
+	}
 	if (!takes_pageblock(zone->pages, order, request->migrate) && order > request->order) {
 		order = request->order;
-		while ((donor = find_donor(zone, order, request->migrate)) == NO_DONOR)
+		while ((donor = find_donor(zone, order, request)) == NO_DONOR)
 			order++;
 	}
 	page = zone->free[order][donor].first;

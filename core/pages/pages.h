@@ -115,8 +115,8 @@ struct sy__zone {
 	/* free memory */
 	size_t free_pages;        /* [r] on the free lists, and ungrown */
 	struct sy__blocks free[SY_ORDERS][SY_MIGRATE_TYPES];
-	size_t ungrown_blocks;    /* [r] */
-	uint64_t next_ungrown;    /* frame number of the first */
+	size_t ungrown_blocks;    /* [r] maximal blocks that have not grown, or only in part */
+	uint64_t next_ungrown;    /* frame number of the first page that has not; within the first of these blocks */
 	bool told;                /* page_bits are the layer above's, which is told of every change of free pages */
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
@@ -135,8 +135,10 @@ struct sy__pages_hooks {
 	/* With the lock of the zone held. */
 	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block, if zone->told */
 	void (*freed)(struct sy__zone *, uint64_t number); /* a block of SY__TOLD_ORDER or more, before or after it joined others */
-	bool (*may_grow)(struct sy_pages *, uint64_t number); /* by this maximal block, which has descriptors; else no memory is left */
-	void (*grown)(struct sy__zone *, uint64_t number); /* the zone grew by this maximal block */
+	/* By how many pages from this one on a zone may grow. They have descriptors, and end with or within their maximal block, with room for
+	 * a block of order `least`. 0: there is no memory. */
+	uint64_t (*may_grow)(struct sy_pages *, uint64_t number, unsigned least);
+	void (*grown)(struct sy__zone *);
 	/* For checks. NULL, or what is wrong: with a block, if zone->told; with a zone that has this number of pretrace pages. */
 	const char *(*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free);
 	const char *(*checks)(const struct sy__zone *, uint64_t pretrace);
@@ -276,6 +278,15 @@ static inline struct sy_page *sy__page(const struct sy_pages *pages, uint64_t nu
 	return pages->base.table + (size_t)number;
 }
 
+/* Pages from the first one on that there are addresses for. */
+static inline uint64_t sy__addressed(const struct sy_pages *pages)
+{
+	const char *end = (const char *)pages->memory_reserved + pages->memory_bytes;
+	uint64_t count = pages->in_buffer ? pages->base.page_count : (uint64_t)(end - pages->base.memory) >> SY_PAGE_SHIFT;
+
+	return count < pages->base.page_count ? count : pages->base.page_count;
+}
+
 /* State of the maximal block of a page: enum sy__committed. */
 static inline uint8_t *sy__committed(const struct sy_pages *pages, uint64_t number)
 {
@@ -352,6 +363,12 @@ static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *p
 		zone->pages->hooks->free_changed(zone, sy__number(zone->pages, page), order, false);
 }
 
+/* Pages that count as free, but are on no list yet. */
+static inline uint64_t sy__zone_ungrown(const struct sy__zone *zone)
+{
+	return ((uint64_t)zone->ungrown_blocks << SY_MAX_ORDER) - (zone->next_ungrown & (SY__MAX_BLOCK - 1));
+}
+
 /* ---- zone.c: buddies; all with the zone's lock held ------------------------------------------------------------ */
 
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
@@ -360,8 +377,10 @@ void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
 uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* calls the hook, with source_lock held; 0: there is none */
 bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of a page; with or without locks held */
 bool sy__zone_describe(struct sy_pages *, uint64_t number, uint64_t count); /* these pages get descriptors; false: no memory */
-bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
-bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* a free block; grows the zone if that gives one */
+bool sy__commit_part(struct sy_pages *, uint64_t number, uint64_t count); /* the next pages of a maximal block that grows by parts */
+bool sy__zone_grow(struct sy__zone *, unsigned least); /* for a block of that order; false: nothing left to grow, or no memory */
+/* A free block; grows the zone if that gives one. A zone that grows by a part gets smaller ones, of order `least` at least. */
+bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate, unsigned least);
 struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */
 void sy__zone_free(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate, uint64_t since); /* free since then */

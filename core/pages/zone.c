@@ -1,6 +1,9 @@
 /*
  * The buddies of one zone: free lists, splitting, joining, growth. Everything here runs with the zone's lock held.
  *
+ * A zone grows by maximal blocks. Where the source has no memory for a whole one, as under a limit to the program's data, it grows by
+ * parts of one, from its start on. The parts join like other blocks.
+ *
  * sy__zone_smallest takes the first block of the smallest sufficient order of one migrate type, and halves it until it fits.
  * sy__zone_free is its inverse: a freed block joins its buddy while that is free. The result goes to the front of its list, to be
  * used next while the processor's caches are warm. But if the buddy of the next larger block is free already, it will likely join
@@ -51,7 +54,7 @@ bool sy__zone_describe(struct sy_pages *pages, uint64_t number, uint64_t count)
 
 	if (!pages->in_buffer && sy__source_commit(sy__page(pages, number), (size_t)count * sizeof(struct sy_page)) != 0)
 		return false;
-	end = end < pages->base.page_count ? end : pages->base.page_count;
+	end = end < sy__addressed(pages) ? end : sy__addressed(pages);
 	while (known < end && !__atomic_compare_exchange_n(&pages->base.known, &known, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	return true;
@@ -67,6 +70,32 @@ uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
 	return pages->hooks ? pages->hooks->prefer_huge(pages, start) : 0;
 }
 
+static bool has_memory(const struct sy_pages *pages, const uint8_t *committed)
+{
+	return pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED);
+}
+
+static bool take_memory(struct sy_pages *pages, uint64_t number, uint64_t count)
+{
+	return number + count <= sy__addressed(pages) &&
+	       sy__source_commit(pages->base.memory + ((size_t)number << SY_PAGE_SHIFT), (size_t)count << SY_PAGE_SHIFT) == 0;
+}
+
+/* With source_lock held. */
+static bool is_allowed(const struct sy_pages *pages)
+{
+	return sy__source_allows((pages->described + 1) * ((size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT));
+}
+
+/* With source_lock held. */
+static void set_committed(struct sy_pages *pages, uint8_t *committed, unsigned flags)
+{
+	if (__atomic_load_n(committed, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(committed, (uint8_t)(SY__COMMITTED | flags), __ATOMIC_RELEASE);
+	sy__add(&pages->described, 1);
+}
+
 /* `committed` guards the mapping, which the operating system changes for all processors at once. The acquire keeps accesses to the
  * memory behind the load of the word; the release keeps the change of the mapping before its store. Later changes of the word come
  * from owners of the memory: relaxed, under source_lock, and never back to uncommitted. */
@@ -74,48 +103,85 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);
 	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
-	const size_t bytes = (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT;
 	bool done;
 
 	if (sy__likely(__atomic_load_n(committed, __ATOMIC_ACQUIRE)))
 		return true;
 	sy__lock(&pages->source_lock);
-	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
-	       (sy__source_allows((pages->described + 1) * bytes) &&
-	        sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes) == 0);
-	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED)) {
-		__atomic_store_n(committed, (uint8_t)(SY__COMMITTED | sy__prefer_huge(pages, start)), __ATOMIC_RELEASE);
-		sy__add(&pages->described, 1);
-	}
+	done = has_memory(pages, committed) || (is_allowed(pages) && take_memory(pages, start, SY__MAX_BLOCK));
+	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED))
+		set_committed(pages, committed, sy__prefer_huge(pages, start));
 	sy__unlock(&pages->source_lock);
 	return done;
 }
 
-static bool can_grow(struct sy_pages *pages, uint64_t number)
+/* Pages of a block that have not grown are on no list. So `committed` says that all those have memory that anybody can get. */
+bool sy__commit_part(struct sy_pages *pages, uint64_t number, uint64_t count)
 {
-	return commit_descriptors(pages, number) && (!pages->hooks || pages->hooks->may_grow(pages, number));
+	uint8_t *committed = sy__committed(pages, number);
+	bool done;
+
+	sy__lock(&pages->source_lock);
+	done = (has_memory(pages, committed) || is_allowed(pages)) && take_memory(pages, number, count);
+	if (done)
+		set_committed(pages, committed, 0);
+	sy__unlock(&pages->source_lock);
+	return done;
 }
 
-bool sy__zone_grow(struct sy__zone *zone)
+/* How many pages from this one on the zone can grow by, of the same maximal block; 0: there is no memory. */
+static uint64_t growth(struct sy_pages *pages, uint64_t number, unsigned least)
 {
-	uint64_t number = zone->next_ungrown;
+	uint64_t within = number & (SY__MAX_BLOCK - 1);
 
-	if (!zone->ungrown_blocks || !can_grow(zone->pages, number))
-		return false;
-	sy__subtract(&zone->ungrown_blocks, 1);
-	zone->next_ungrown += SY__MAX_BLOCK;
-	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
+	if (!within && !commit_descriptors(pages, number))
+		return 0;
+	return pages->hooks ? pages->hooks->may_grow(pages, number, least) : SY__MAX_BLOCK - within;
+}
+
+static void grow_whole(struct sy__zone *zone, uint64_t number)
+{
 	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
+	if (sy__unlikely(zone->told))
+		zone->pages->hooks->free_changed(zone, number, SY_MAX_ORDER, true);
+}
+
+/* These pages counted as free already. For a moment they do twice: with too few a request without the lock might give up. */
+static void grow_part(struct sy__zone *zone, uint64_t number, uint64_t end)
+{
+	unsigned order;
+
+	for (uint64_t at = number; at < end; at += (uint64_t)1 << order) {
+		order = sy__run_order(at, end - at);
+		sy__zone_free_aged(zone, sy__page(zone->pages, at), order, sy__pageblock_type(zone->pages, at), 0);
+	}
+	sy__subtract(&zone->free_pages, (size_t)(end - number));
+}
+
+bool sy__zone_grow(struct sy__zone *zone, unsigned least)
+{
+	uint64_t number = zone->next_ungrown, count = zone->ungrown_blocks ? growth(zone->pages, number, least) : 0;
+
+	if (!count)
+		return false;
+	zone->next_ungrown += count;
+	zone->used[SY_USE_FREE] += (int64_t)count;
+	if (!(zone->next_ungrown & (SY__MAX_BLOCK - 1)))
+		sy__subtract(&zone->ungrown_blocks, 1);
+	if (count == SY__MAX_BLOCK)
+		grow_whole(zone, number);
+	else
+		grow_part(zone, number, number + count);
 	if (zone->pages->hooks)
-		zone->pages->hooks->grown(zone, number);
+		zone->pages->hooks->grown(zone);
 	return true;
 }
 
-bool sy__zone_has(struct sy__zone *zone, unsigned order, unsigned migrate)
+bool sy__zone_has(struct sy__zone *zone, unsigned order, unsigned migrate, unsigned least)
 {
-	if (zone->free[order][migrate].first)
-		return true;
-	return order == SY_MAX_ORDER && migrate == SY_MOVABLE_TYPE && sy__zone_grow(zone);
+	const struct sy__blocks *list = &zone->free[order][migrate];
+
+	return list->first || (order == SY_MAX_ORDER && migrate == SY_MOVABLE_TYPE && sy__zone_grow(zone, least) && list->first);
 }
 
 /* The smallest order from `order` on whose first block has memory; more than SY_MAX_ORDER: none. */
@@ -142,13 +208,18 @@ struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigne
 {
 	struct sy_page *page;
 	unsigned at = zone->pages->ages ? backed_order(zone, order, migrate) : order;
-	uint64_t since;
+	uint64_t since, grown = zone->next_ungrown;
 
 	if (at > SY_MAX_ORDER)
 		at = order;
-	while (!sy__zone_has(zone, at, migrate))
-		if (++at > SY_MAX_ORDER)
+	while (!sy__zone_has(zone, at, migrate, order)) {
+		if (++at <= SY_MAX_ORDER)
+			continue;
+		if (zone->next_ungrown == grown)
 			return NULL;
+		grown = zone->next_ungrown; /* it grew by a part */
+		at = order;
+	}
 	page = zone->free[at][migrate].first;
 	sy__blocks_remove(&zone->free[at][migrate], page);
 	since = page->bytes;

@@ -44,24 +44,36 @@ unsigned sy__thread_slots(void)
 	return sy__slot_count();
 }
 
-static bool reduce(void)
+static bool reduce(unsigned most)
 {
-	if (sy__slots.few || sy__slots.shares_more || sy__slots.owned > SY_FEW_THREAD_SLOTS - SY_SHARED_SLOTS)
+	unsigned slots = most < SY_FEW_THREAD_SLOTS ? SY_FEWEST_THREAD_SLOTS : SY_FEW_THREAD_SLOTS;
+
+	if (slots > most || slots >= sy__slot_count() || sy__slots.shares_more || sy__slots.owned > slots - sy__shared_of(slots))
 		return false;
-	__atomic_store_n(&sy__slots.few, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&sy__slots.most, slots, __ATOMIC_RELAXED);
 	return true;
 }
 
 /* Locks may be held that come behind the table's. */
-bool sy__thread_slots_reduce(void)
+bool sy__thread_slots_reduce(unsigned most)
 {
 	bool reduced;
 
 	if (sy__self.stops || !sy__queue_try(&sy__slots.lock))
-		return sy__self.stops && reduce();
-	reduced = reduce();
+		return sy__self.stops && reduce(most);
+	reduced = reduce(most);
 	sy__queue_unlock(&sy__slots.lock);
 	return reduced;
+}
+
+static bool reduce_within(uint64_t bytes, bool (*to)(unsigned most))
+{
+	return (bytes < SY_FEWEST_ADDRESSES && to(SY_FEWEST_THREAD_SLOTS)) || (bytes < SY_FEW_ADDRESSES && to(SY_FEW_THREAD_SLOTS));
+}
+
+void sy__thread_slots_limited(uint64_t bytes)
+{
+	reduce_within(bytes, sy__thread_slots_reduce);
 }
 
 unsigned sy__slots_high(void)
@@ -79,7 +91,8 @@ unsigned sy__slots_adopt(const void *theirs, bool (*is_there)(const void *, size
 	const struct sy__slots *other = theirs;
 	unsigned slots, inside = 0;
 
-	sy__slots.few = sy__slots.few || other->few;
+	if (other->most && other->most < sy__slot_count())
+		sy__slots.most = other->most;
 	slots = other->owned < sy__last_owned() ? other->owned : sy__last_owned() - 1;
 	for (unsigned slot = SHARED + 1; slot <= slots; slot++) {
 		const struct sy__thread *owner = other->slot[slot].owner;
@@ -192,8 +205,8 @@ static bool awake(void)
 	now = sy__system_process();
 	if (seen == now || seen == UNLOADED || !__atomic_compare_exchange_n(&library, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	if (sy__system_limit(RLIMIT_AS) < SY_FEW_ADDRESSES || sy__system_limit(RLIMIT_DATA) < SY_FEW_ADDRESSES)
-		reduce();
+	reduce_within(sy__system_limit(RLIMIT_AS), reduce);
+	reduce_within(sy__system_limit(RLIMIT_DATA), reduce);
 	if (pthread_key_create(&at_end, thread_ends) || !sy__fork_watch())
 		return false;
 	__atomic_store_n(&library, AWAKE, __ATOMIC_RELEASE);

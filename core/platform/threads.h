@@ -46,7 +46,7 @@ struct sy__slots {
 	bool fast_calls_lock; /* some heap's fast calls do; never unset */
 	unsigned first; /* slot whose owner is the first thread, of which the kernel was not asked yet, see slots.c; 0: none */
 	unsigned lowest; /* no slot below is free */
-	bool few; /* only SY_FEW_THREAD_SLOTS slots are to be used; read without the lock */
+	unsigned most; /* slots that are to be used; 0: SY_THREAD_SLOTS; read without the lock */
 	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
 	bool shares_more; /* the shared slots beside SHARED are in use; read without the lock; never unset */
 	struct {
@@ -107,13 +107,23 @@ static inline bool sy__in_call(const struct sy__thread *self)
 /* What sy__thread_slots returns. Relaxed: it changes before a slot beyond has an owner, if at all. */
 static inline unsigned sy__slot_count(void)
 {
-	return __atomic_load_n(&sy__slots.few, __ATOMIC_RELAXED) ? SY_FEW_THREAD_SLOTS : SY_THREAD_SLOTS;
+	unsigned most = __atomic_load_n(&sy__slots.most, __ATOMIC_RELAXED);
+
+	return most ? most : SY_THREAD_SLOTS;
+}
+
+/* Of that many slots. */
+static inline unsigned sy__shared_of(unsigned slots)
+{
+	return slots > SY_FEWEST_THREAD_SLOTS ? SY_SHARED_SLOTS : 1;
 }
 
 /* The shared slots but SHARED are behind it. */
 static inline unsigned sy__last_owned(void)
 {
-	return sy__slot_count() - SY_SHARED_SLOTS;
+	unsigned slots = sy__slot_count();
+
+	return slots - sy__shared_of(slots);
 }
 
 static inline unsigned sy__shared_slot(unsigned index)
@@ -125,7 +135,7 @@ static inline unsigned sy__shared_slot(unsigned index)
  * late. */
 static inline unsigned sy__shared_slots(void)
 {
-	return __atomic_load_n(&sy__slots.shares_more, __ATOMIC_RELAXED) ? SY_SHARED_SLOTS : 1;
+	return __atomic_load_n(&sy__slots.shares_more, __ATOMIC_RELAXED) ? sy__shared_of(sy__slot_count()) : 1;
 }
 
 static inline bool sy__slot_is_free(unsigned slot)

@@ -87,7 +87,8 @@ bool sy__slot_unowned(unsigned slot);
 void sy__on_slot_end(void (*)(unsigned slot));
 unsigned sy__slots_high(void);
 unsigned sy__thread_slots(void);
-bool sy__thread_slots_reduce(void);
+bool sy__thread_slots_reduce(unsigned most);
+void sy__thread_slots_limited(uint64_t bytes); /* of addresses or data; likewise, to what such a limit leaves room for */
 
 /* For slabyard-inspect, in a process that looks at another one's heaps: where the state of its slots is; and takes over from there
  * which slots had owners. Returns how many threads were inside of calls. is_there: whether memory of the other process can be read,

@@ -130,8 +130,8 @@ struct sy_pages_config {
 	bool huge_pages;         /* ask the source for the machine's large pages */
 	void *buffer;            /* all memory is from here, not from the source. There is one zone, which ends with the buffer. */
 	size_t buffer_bytes;
-	bool commit_growth;      /* memory is made usable when a zone grows, not when a heap first needs it. For zones that only
-	                          * heaps use: these then give memory back before a request is refused */
+	bool commit_growth;      /* memory is made usable when a zone grows; for heaps only, which give memory back before a request is refused */
+	size_t addresses;        /* with commit_growth: bytes of addresses to reserve for one zone's pages; 0, or more than they are: for all */
 	uint64_t decay_ns;       /* nanoseconds after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 

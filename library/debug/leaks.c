@@ -217,7 +217,7 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 	search.objects = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (search.objects != MAP_FAILED) {
 		search.skip[0][0] = (uintptr_t)pages->memory;
-		search.skip[0][1] = search.skip[0][0] + (uintptr_t)(pages->page_count << SY_PAGE_SHIFT);
+		search.skip[0][1] = search.skip[0][0] + (uintptr_t)(pages->known << SY_PAGE_SHIFT);
 		search.skip[1][0] = (uintptr_t)pages->table;
 		search.skip[1][1] = (uintptr_t)(pages->table + pages->page_count);
 		search.skip[2][0] = (uintptr_t)search.objects;

@@ -194,8 +194,9 @@ static inline unsigned sy__thread_slots(void)
 	return 1;
 }
 
-static inline bool sy__thread_slots_reduce(void)
+static inline bool sy__thread_slots_reduce(unsigned most)
 {
+	(void)most;
 	return false;
 }
 

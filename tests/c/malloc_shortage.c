@@ -3,7 +3,7 @@
  *
  * First the program sets limits while it runs. Under one on its data, memory that the heap has already reserved can't be made
  * usable, so what the heap has must serve everything. One on its address space counts for what the heap uses. Then the program
- * starts itself anew under a limit on its address space, as ulimit -v sets it.
+ * starts itself anew under a limit, as ulimit -v and ulimit -d set it, down to those under which no heap opens.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -207,12 +207,11 @@ static void test_limit_while_running(void (*play_limited)(void))
 	CHECK_EQUAL(status, 0);
 }
 
-/* Starts this program anew in another part. Passes on what it writes to standard error, and counts the lines. */
-static unsigned start_limited(int resource, rlim_t bytes, const char *part)
+/* Starts this program anew in another part. Passes on what it writes to standard error, and counts the lines. Returns its status. */
+static int start(int resource, rlim_t bytes, const char *part, unsigned *lines)
 {
 	char *const arguments[] = { (char *)(uintptr_t)"malloc_shortage", (char *)(uintptr_t)part, NULL };
 	int status = 0, ends[2];
-	unsigned lines = 0;
 	pid_t child;
 	char read_one;
 
@@ -225,44 +224,70 @@ static unsigned start_limited(int resource, rlim_t bytes, const char *part)
 		_exit(127);
 	}
 	close(ends[1]);
-	while (read(ends[0], &read_one, 1) == 1) {
-		lines += read_one == '\n';
+	for (*lines = 0; read(ends[0], &read_one, 1) == 1; *lines += read_one == '\n')
 		(void)!write(STDERR_FILENO, &read_one, 1);
-	}
 	close(ends[0]);
 	CHECK(child > 0 && waitpid(child, &status, 0) == child);
-	CHECK_EQUAL(status, 0);
-	return lines;
+	return status;
+}
+
+static void start_limited(int resource, rlim_t bytes, const char *part)
+{
+	unsigned lines;
+
+	CHECK_EQUAL(start(resource, bytes, part, &lines), 0);
+	CHECK_EQUAL(lines, 0);
 }
 
 static void test_limit_from_the_start(void)
 {
-	CHECK_EQUAL(start_limited(RLIMIT_AS, 150 << 20, "much"), 0);
-	CHECK_EQUAL(start_limited(RLIMIT_AS, 60 << 20, "little"), 0);
-	for (rlim_t limit = 24; limit <= 30; limit++) /* where half of it is too much for the heap */
-		CHECK_EQUAL(start_limited(RLIMIT_AS, limit << 20, "little"), 0);
-	CHECK_EQUAL(start_limited(RLIMIT_DATA, 24 << 20, "little"), 0);
+	start_limited(RLIMIT_AS, 150 << 20, "much");
+	start_limited(RLIMIT_AS, 60 << 20, "little");
+	for (rlim_t limit = 8; limit <= 12; limit++) /* where half of it is too much for the heap */
+		start_limited(RLIMIT_AS, limit << 20, "little");
+	start_limited(RLIMIT_DATA, 4 << 20, "little");
 }
 
-static void test_too_small_a_limit(void)
+/* From the least limit on under which the system can start the program, without a heap, which a line tells, to one that suffices for
+ * each policy's. */
+static void test_least_limit(int resource, rlim_t suffices)
 {
-	CHECK_EQUAL(start_limited(RLIMIT_DATA, 2 << 20, "nothing"), 1);
-	CHECK_EQUAL(start_limited(RLIMIT_AS, 8 << 20, "nothing"), 1);
-}
+	const rlim_t step = 128 << 10;
+	rlim_t limit = 1 << 20, most;
+	unsigned lines;
 
-/* Where there is no heap every request fails, the second like the first. */
-static void get_nothing(void)
-{
-	for (unsigned i = 0; i < 2; i++) {
-		errno = 0;
-		CHECK(!malloc(100) && errno == ENOMEM);
+	while (start(resource, limit, "one", &lines) && limit < 100 << 20)
+		limit += step;
+	CHECK_EQUAL(lines, 1);
+	for (most = limit + suffices; limit < most; limit += step) {
+		CHECK_EQUAL(start(resource, limit, "one", &lines), 0);
+		CHECK(lines <= 1);
 	}
+	CHECK_EQUAL(lines, 0);
+}
+
+/* Without a heap every request fails, the second like the first. */
+static void get_one(void)
+{
+	char *object;
+
+	errno = 0;
+	object = malloc(100);
+	if (object) {
+		fill(object, 100, 1);
+		CHECK(is_filled(object, 100, 1));
+		free(object);
+		return;
+	}
+	CHECK_EQUAL(errno, ENOMEM);
+	errno = 0;
+	CHECK(!malloc(100) && errno == ENOMEM);
 }
 
 static int play(const char *part)
 {
-	if (!strcmp(part, "nothing")) {
-		get_nothing();
+	if (!strcmp(part, "one")) {
+		get_one();
 		return check_failures ? 1 : 0;
 	}
 	run_out(17);
@@ -279,6 +304,7 @@ int main(int count, char **arguments)
 	test_limit_while_running(play_limited_addresses);
 	test_limit_while_running(play_data_peak);
 	test_limit_from_the_start();
-	test_too_small_a_limit();
+	test_least_limit(RLIMIT_DATA, 1536 << 10);
+	test_least_limit(RLIMIT_AS, 3 << 20);
 	return check_result();
 }

@@ -440,9 +440,15 @@ unsigned sy__thread_slots(void)
 	return SY_FEW_THREAD_SLOTS;
 }
 
-bool sy__thread_slots_reduce(void)
+bool sy__thread_slots_reduce(unsigned most)
 {
+	(void)most;
 	return false;
+}
+
+void sy__thread_slots_limited(uint64_t bytes)
+{
+	(void)bytes;
 }
 
 /* ---- Words of struct sy__thread -------------------------------------------------------------------------------------- */
