@@ -162,12 +162,12 @@ def _judge_capacity(data: Data) -> Outcome:
         if capacity == RULE:
             at_rule[barn] = _Limit(barn, (one.memory, low, high), (locks[0], locks[1], locks[2]))
             limits.append((f"{barn} full", [one.memory, f"{low:+.2f} to {high:+.2f}" if one != rule else "", kib, one.slow, one.locks,
-                                            f"{between(at_rule[barn].locks)}%" if one != rule else ""]))  # fmt: skip
+                                            between(at_rule[barn].locks) if one != rule else ""]))  # fmt: skip
     columns = ["memory, %", f"{CONFIDENCE}% interval", "memory, KiB", "slow per 1,000", "locks per 1,000"]
     others = [one for one in settings if one.capacity in (28, 60, 124) and one.barn in (0, 1, 4, 10, 16, 32, 64, 512)]
     sheets = [
         grid(f"By capacity, {BARN} full sheaves in a barn; memory at the peak, over that of the rule", ["capacity", *columns], rows),
-        grid("By barn limit, at the rule's capacities", ["full sheaves in a barn", *columns, "locks, difference"], limits),
+        grid("By barn limit, at the rule's capacities", ["full sheaves", *columns, "locks, %"], limits),
         grid("By barn limit, at other capacities", ["capacity and full sheaves", "memory, %", *columns[3:]],
               [(f"{one.name}, {one.barn} full", [one.memory, one.slow, one.locks]) for one in others]),
     ]  # fmt: skip

@@ -202,7 +202,7 @@ def judge(data: Data) -> Outcome:
                   f"slow operations {between(fewer)}%, locks {between(locked)}%, memory {between(memory)}%"),
         ]  # fmt: skip
         outside = (
-            f"{'It pays' if fewer[2] < 0 else 'No gain is proved'}: on recordings that they were not chosen on, slow operations change by "
+            f"{'Yes' if fewer[2] < 0 else 'No gain is proved'}: on recordings that they were not chosen on, slow operations change by "
             f"{between(fewer, 0)}%, locks by {between(locked, 0)}%, memory by {between(memory)}%. "
         )
     claims = [
