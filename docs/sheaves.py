@@ -15,7 +15,7 @@ PICTURES = FILE.parent / "sheaves"
 def written(text: str) -> str:
     """The document with its answers and tables made again."""
     done = study.recorded(papers.items(papers.OWN))
-    answers = sheaves.answers(one.outcome for one in done)
+    answers = sheaves.answers(done)
     text = between(text, TITLE, "<!-- answers end -->", f"\n{answers}\n")
     return between(text, "<!-- study begins -->", "<!-- study ends -->", f"\n{document.text(done)}\n")
 

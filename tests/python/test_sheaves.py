@@ -7,13 +7,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slabyard.base.terminal import Progress
 from slabyard.command.recording import sufficing
 from slabyard.replay.workload import Options, Workload
-from slabyard.study import document, papers, sheaves, sheaves_pairs, study
+from slabyard.study import document, papers, sheaves, sheaves_caches, sheaves_figures, sheaves_pairs, study
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_locks_are_counted_where_that_is_asked_for(pairs: Path) -> None:
     with Workload(pairs, Options(locks=True)) as counted, Workload(pairs, Options()) as plain:
-        for spec in (sheaves.OLD, sheaves.NEW):
+        for spec in (sheaves_figures.OLD, sheaves_figures.NEW):
             found, other = counted.exact(spec), plain.exact(spec)
             assert {name: value for name, value in found.items() if name not in ("locks", "caches")} == {
                 name: value for name, value in other.items() if name != "caches"
@@ -54,14 +55,14 @@ def test_a_barn_is_locked_once_for_a_sheaf(tmp_path: Path) -> None:
     """Objects of 256 bytes, 28 in a sheaf; 200, 60; 1,024, 12. One lock for a full sheaf that comes, one for one that goes."""
     path = sheaves_pairs.write(tmp_path / "pairs.parquet", "pairs", 2, 50_000, waits=True)
     with Workload(path, Options(locks=True)) as workload:
-        exact = workload.exact(f"{sheaves.NEW},barn_full=4096")
+        exact = workload.exact(f"{sheaves_figures.NEW},barn_full=4096")
     for (name, _), capacity in zip(sheaves_pairs.OBJECTS, (28, 60, 12), strict=True):
         row = next(one for one in exact["caches"] if one["name"] == name)
         assert row["slow"] / row["operations"] == pytest.approx(1 / capacity, rel=0.05)
         assert row["locks"] / row["operations"] == pytest.approx(1 / capacity, rel=0.1)
 
 
-@pytest.mark.parametrize("spec", [sheaves.OLD, sheaves.NEW])
+@pytest.mark.parametrize("spec", [sheaves_figures.OLD, sheaves_figures.NEW])
 def test_figures_do_not_depend_on_the_pages_of_others(spec: str) -> None:
     with Workload(FIND, Options()) as whole, Workload(FIND, Options(environment=False)) as without:
         with_pages, alone = whole.exact(spec), without.exact(spec)
@@ -91,29 +92,65 @@ def test_who_allocates_and_who_frees(tmp_path: Path, pattern: str, makers: set[i
 
 
 def test_an_interval_is_of_the_mean() -> None:
-    assert sheaves.interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
-    mean, low, high = sheaves.interval([float(value) for value in range(20)])
+    assert sheaves_figures.interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+    mean, low, high = sheaves_figures.interval([float(value) for value in range(20)])
     assert mean == 9.5 and 6.5 < low < 7.5 and 11.5 < high < 12.5  # 5.77 / sqrt(20) * 1.96 = 2.53
 
 
 def test_capacities_are_chosen_within_the_memory() -> None:
-    busy = sheaves._Curve(256, 10_000, {4: (2500.0, 100.0, 10.0), 28: (350.0, 50.0, 20.0), 60: (160.0, 20.0, 30.0)})
-    idle = sheaves._Curve(256, 10, {4: (3.0, 1.0, 10.0), 28: (2.0, 1.0, 20.0), 60: (1.0, 1.0, 30.0)})
+    busy = sheaves_caches._Curve(256, 10_000, {4: (2500.0, 100.0, 10.0), 28: (350.0, 50.0, 20.0), 60: (160.0, 20.0, 30.0)})
+    idle = sheaves_caches._Curve(256, 10, {4: (3.0, 1.0, 10.0), 28: (2.0, 1.0, 20.0), 60: (1.0, 1.0, 30.0)})
     both = {"busy": busy, "idle": idle}
-    assert sheaves.choose(both, 40) == {"busy": 60, "idle": 4}
-    assert sheaves.choose(both, 60) == {"busy": 60, "idle": 60} and sheaves.choose(both, 20) == {"busy": 4, "idle": 4}
-    assert sheaves.choose(both, 19) == {} and sheaves.total(both, {"busy": 60, "idle": 4}, 2) == 40
+    assert sheaves_caches.choose(both, 40) == {"busy": 60, "idle": 4}
+    assert sheaves_caches.choose(both, 60) == {"busy": 60, "idle": 60} and sheaves_caches.choose(both, 20) == {"busy": 4, "idle": 4}
+    assert sheaves_caches.choose(both, 19) == {} and sheaves_caches.total(both, {"busy": 60, "idle": 4}, 2) == 40
+
+
+def _recording(busy: str) -> dict[str, Any]:
+    """Of `_by_capacity`: the busy cache has 1,000 operations, the fewer of them slow the larger its sheaves; the other one has none. Both
+    hold a page more from 28 objects on."""
+
+    def rows(capacity: int) -> dict[str, list[int]]:
+        held = 8192 if capacity >= 28 else 4096
+        return {name: [1000, 2400 // capacity, 240 // capacity, held, 512] if name == busy else [0, 0, 0, held, 512] for name in ("a", "b")}
+
+    return {"caches": {str(one): rows(one) for one in sheaves_caches._OF_CACHES}, "of_rule": rows(28), "cpus": 2}
+
+
+def test_capacities_are_judged_on_recordings_that_they_were_not_chosen_on() -> None:
+    sizes = {"a": 512, "b": 512}
+    alike = {str(number): _recording("a") for number in range(4)}
+    for ops, slow, locks, kib, slow_chosen, locks_chosen, kib_chosen in sheaves_caches.held_out(alike, sizes).values():
+        assert (ops, slow, locks) == (1000, 2400 // 28, 240 // 28) and slow_chosen < slow and locks_chosen < locks and kib_chosen <= kib
+    halves = {str(number): _recording("ab"[number % 2]) for number in range(4)}
+    judged = sheaves_caches.held_out(halves, sizes)
+    assert list(judged) == ["0", "2", "1", "3"]
+    for _, slow, _, kib, slow_chosen, _, kib_chosen in judged.values():  # what the other half needs is of no use here
+        assert slow_chosen == 2400 // 4 > slow and kib_chosen <= kib
+
+
+def test_a_class_of_kmalloc_is_not_charged_with_the_sheaves_of_others() -> None:
+    bytes_of = {one: 99_000 if sheaves_caches.sheaf_bytes(one) == 512 else 4096 for one in sheaves_caches._OF_CACHES}
+    of = {str(one): {"kmalloc-512": [9, 1, 1, held, 512], "bio-512": [9, 1, 1, 99_000, 512]} for one, held in bytes_of.items()}
+    for capacity in sheaves_caches._OF_CACHES:
+        assert sheaves_caches._slab_bytes(of, "kmalloc-512", capacity, 512) == 4096
+        assert sheaves_caches._slab_bytes(of, "bio-512", capacity, 512) == 99_000
+
+
+def test_draws_differ_and_each_is_the_same_again(tmp_path: Path) -> None:
+    first, again, other = (sheaves._counted("pairs", 4, False, True, seed) for seed in (1, 1, 2))
+    assert first == again != other and first.keys() == other.keys() == set(sheaves._LOCK_SPECS)
 
 
 def test_the_rule_is_the_cores(tmp_path: Path) -> None:
     """Slow operations of a cache with sheaves of the rule's capacity are those of the rule."""
-    with Workload(FIND, sheaves.REPLAYS) as workload:
-        rule = sheaves._of_caches(workload.exact(sheaves.NEW))
+    with Workload(FIND, sheaves_figures.REPLAYS) as workload:
+        rule = sheaves_figures.of_caches(workload.exact(sheaves_figures.NEW))
         for capacity in (12, 28, 32, 60):
-            fixed = sheaves._of_caches(workload.exact(f"{sheaves.NEW},sheaf_capacity={capacity}"))
-            same = [name for name, row in rule.items() if sheaves.by_rule(name, row[4]) == capacity and row[0]]
+            fixed = sheaves_figures.of_caches(workload.exact(f"{sheaves_figures.NEW},sheaf_capacity={capacity}"))
+            same = [name for name, row in rule.items() if sheaves_caches.by_rule(name, row[4]) == capacity and row[0]]
             assert same and all(rule[name][:2] == fixed[name][:2] for name in same if not name.startswith("kmalloc"))
-    assert [sheaves.sheaf_bytes(capacity) for capacity in (4, 12, 28, 60, 124)] == [64, 128, 256, 512, 1024]
+    assert [sheaves_caches.sheaf_bytes(capacity) for capacity in (4, 12, 28, 60, 124)] == [64, 128, 256, 512, 1024]
 
 
 def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
@@ -121,8 +158,12 @@ def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
     done = study.run(study.chosen("sheaves", None)[:2], True, None, Progress(0, quiet=True), lambda _: None, traces=tmp_path)
     capacity, fragmentation = (one.record["data"] for one in done)
     assert fragmentation["find"]["about"]["requests"] == 28_249 and len(capacity["slow"]) == 5 == len(capacity["capacities"])
-    assert capacity["slow"][0] == [1000.0, 1000.0, 1000.0] and capacity["slow"][4] < capacity["slow"][1]
-    assert sheaves._named(fragmentation)["find"]["found"][sheaves.OLD]["partial"] > 0
+    assert capacity["capacities"][0] == sheaves.RULE and all(a < b for a, b in zip(capacity["slow"][4], capacity["slow"][1], strict=True))
+    assert capacity["memory"][0][1] == 0.0 and len(capacity["rules"]) == 1  # the rule, against itself
+    one = fragmentation["find"]["found"][sheaves_figures.NEW]
+    assert capacity["rules"]["find"] == {name: one[sheaves._FACTS.index(name)] for name in ("held", "grew", "ops", "slow", "locks")}
+    assert all(seconds >= 0 for seconds in capacity["seconds"])
+    assert sheaves._named(fragmentation)["find"]["found"][sheaves_figures.OLD]["partial"] > 0
     assert all(one.outcome.claims and one.outcome.notes for one in done)
 
 
@@ -132,7 +173,7 @@ def test_a_quick_study_of_a_folder(tmp_path: Path) -> None:
 def test_the_document_is_what_the_records_tell() -> None:
     done = study.recorded(papers.items(papers.OWN))
     text = (ROOT / "docs/sheaves.md").read_text()
-    answers = sheaves.answers(one.outcome for one in done)
+    answers = sheaves.answers(done)
     assert text.startswith(f"# Sheaves: what they hold and what they spare\n\n{answers}\n"), "make docs writes it again"
     assert f"<!-- study begins -->\n\n{document.text(done)}\n\n<!-- study ends -->" in text, "make docs writes it again"
     for one in done:

@@ -147,6 +147,38 @@ def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
     assert again.side_by_side({"new": lambda: 2, "done": fails}) == {"new": 2, "done": 1} and again.parts == {"done": 1, "new": 2}
 
 
+def test_parts_are_steps_of_the_progress(tmp_path: Path) -> None:
+    kept = tmp_path / "one.parts"
+    Work(False, QUIET, kept).once("done", lambda: 1)
+    shown = Progress(1, quiet=True)
+    work = Work(False, shown, kept)
+    assert work.in_turn({"done": lambda: 0, "a": lambda: 2}) == {"done": 1, "a": 2} and (shown.done, shown.total) == (2, 3)
+    assert work.side_by_side({"a": lambda: 0, "b": lambda: 3}) == {"a": 2, "b": 3} and (shown.done, shown.total) == (4, 5)
+
+
+def test_all_steps_are_done_when_a_study_is(tmp_path: Path) -> None:
+    def missing() -> None:
+        raise UserError("no such tool")
+
+    def measure(work: Work) -> Data:
+        return work.in_turn({"first": lambda: [1.0]}) | work.side_by_side({"second": lambda: [2.0]})
+
+    wanted = [item("one", measure), dataclasses.replace(item("two", measure), check=missing)]
+    shown = Progress(len(wanted), quiet=True)
+    study.run(wanted, False, None, shown, lambda _: None, lambda _: None)
+    assert shown.done == shown.total == 4
+
+
+def test_bold_notes_of_a_study_that_has_no_paper() -> None:
+    def judge_own(data: Data) -> Outcome:
+        return Outcome([], [Claim("a", True)], notes=["**Which <one>?** This."])
+
+    done = study.run([Item("sheaves", "one", "One", "answer 1", lambda _: {}, judge_own)], False, None, QUIET, lambda _: None)
+    shown = tables.page(done)
+    assert "<strong>Which &lt;one&gt;?</strong> This." in shown and "what is expected" in shown and "The papers on" not in shown
+    assert tables.tables(done)[0].notes == ["Which <one>? This."]
+
+
 def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> None:
     quick = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path, quick=True)
     full = run([item("one", lambda work: {"first": [float(work.repetitions)] * 2})], tmp_path)

@@ -55,7 +55,7 @@ def _counting(data: Data) -> tuple[Any, Any]:
 
 def _locks(data: Data) -> tuple[Any, Any]:
     (name, (_, waits, _)), cpus = next(iter(sheaves._PATTERNS.items())), sheaves._CPUS[0]
-    return sheaves._counted(name, cpus, waits, False), data[f"{name} {cpus}"]
+    return sheaves._counted(name, cpus, waits, False, 1), {spec: draws[0] for spec, draws in data[f"{name} {cpus}"].items()}
 
 
 PARTS: dict[str, Part] = {

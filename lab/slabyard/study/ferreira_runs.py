@@ -212,7 +212,7 @@ def _boots(work: Work) -> Data:
         if spec.kind.name not in of_kind:
             of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress, small=True)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
-    work.progress.expect(len(specs) * (len(rounds) + 1 + len(scale.counted_on)) + 1)
+    work.progress.expect(len(specs) * len(rounds) + 1)
 
     def timed_boot(spec: kinds.Spec, cpus: int) -> dict[str, Any]:
         done = run.once(_plan(spec, of_kind, timed_job(scale), machine.Hardware(MEMORY, cpus)))

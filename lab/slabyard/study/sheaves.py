@@ -16,57 +16,211 @@ sums and means over recordings, so it stays small.
 from __future__ import annotations
 
 import itertools
-import math
-import os
 import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ..base.table import Table
-from ..replay.scratch import NO_SHEAVES, SHEAVES
+from ..base.table import document as markdown
+from ..base.table import show
 from ..replay.workload import Options, Workload
-from ..results.measures import off_fast_path
 from ..trace.file import Trace
 from ..tune.space import Axis, Space
 from ..tune.trials import Trials
-from . import charts, document, filling, sheaves_pairs
+from . import charts, document, sheaves_caches, sheaves_pairs
 from .charts import Line
-from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet
+from .model import Claim, Data, Done, Figure, Item, Outcome, Picture, Sheet
+from .sheaves_figures import (
+    CONFIDENCE,
+    DRAWS,
+    JOBS,
+    LEFT_OUT,
+    NEW,
+    OLD,
+    PAGE_KIB,
+    REPLAYS,
+    between,
+    cost,
+    each,
+    grid,
+    interval,
+    per,
+    within,
+)  # fmt: skip
 from .work import Work
 
-OLD, NEW = "slub:linux=6.12", "slub:linux=7.0"
-REPLAYS = Options(locks=True, environment=False)
-PAGE_KIB = 4
-PER = 1000
-JOBS = os.cpu_count() or 1
-DRAWS, CONFIDENCE = 10_000, 95  # of the bootstrap; %
-
+RULE = -1  # as a capacity: the version's, by the size of an object
 _CAPACITIES = (
-    0, *range(2, 65, 2), 72, 76, 80, 84, 92, 100, 108, 116, 124, 140, 156, 172, 188, 220, 252, 508, 1020,
+    RULE, *range(2, 65, 2), 72, 76, 80, 84, 92, 100, 108, 116, 124, 140, 156, 172, 188, 220, 252, 508, 1020,
 )  # fmt: skip
 _BARNS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 512)
-_SHOWN = (0, 2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 52, 60, 76, 92, 124, 188, 252, 508, 1020)
-_QUICK = ((0, 12, 28, 60, 252), (0, 10, 64))
-BARN = 10  # the kernel's
-_OF_CACHES = (4, 8, 12, 20, 28, 32, 44, 60, 92, 124, 188, 252)
+_SHOWN = (2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 44, 52, 60, 76, 92, 124, 188, 252, 508, 1020)
+_QUICK = ((RULE, 12, 28, 60, 252), (0, 10, 64))
+BARN, WIDE = 10, 64  # full sheaves: the kernel's, and more
 _CPUS = (16, 32, 64)
 _OTHERS = ("slub:linux=6.18", "slub:tiny=on", "slab", "slqb", "yard")
 _REQUESTS = 6000  # for each CPU that completes
+_SEEDS = 5  # of the made traces
 
 
-# ---- Recordings ----------------------------------------------------------------------------------------------------------------
+# ---- Answer 1: Capacity and barn limits ------------------------------------------------------------------------------------------------
 
 
-def _paths(work: Work) -> list[Path]:
-    return sorted((work.traces or filling.RECORDING.parent).glob("*.parquet"))
+def _slow_of(one: _Setting) -> float:
+    return one.slow
+
+
+def _locks_of(one: _Setting) -> float:
+    return one.locks
+
+
+def _swept(path: Path, capacities: Sequence[int], barns: Sequence[int]) -> Data:
+    """All settings on one recording, as many at once as there are CPUs; with the seconds that preparing it took, those of the replays by
+    the clock, and their processor time."""
+    named = tuple("auto" if one == RULE else str(one) for one in capacities)
+    space = Space(NEW, (Axis("sheaf_capacity", named), Axis("barn_full", tuple(map(str, barns)))))
+    began = time.monotonic()
+    with Workload(path, REPLAYS) as workload:
+        prepared, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        with Trials(workload, space, JOBS, lambda _: None) as trials:
+            found = [cost(one.exact) for one in trials.run(space.settings())]
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)  # of children that have ended
+        cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+        return {"settings": found, "seconds": [prepared - began, time.monotonic() - prepared, cpu]}
+
+
+def _capacity(work: Work) -> Data:
+    capacities, barns = _QUICK if work.quick else (_CAPACITIES, _BARNS)
+    found = each(work, lambda path: _swept(path, capacities, barns), side_by_side=False)
+    axes = list(itertools.product(capacities, barns))
+    rule = axes.index((RULE, BARN))
+    rules = {name: one["settings"][rule] for name, one in found.items()}
+    figures: dict[str, list[list[float]]] = {name: [] for name in ("memory", "slow", "locks")}  # a list for each capacity
+    windows = []
+    for place, (capacity, barn) in enumerate(axes):
+        ours = [(one["settings"][place], one["settings"][rule]) for one in found.values()]
+        memory = [100 * (a["held"] / b["held"] - 1) for a, b in ours]
+        means = {
+            "memory": statistics.fmean(memory),
+            **{name: statistics.fmean(per(a, name) for a, _ in ours) for name in ("slow", "locks")},
+        }
+        for name, value in means.items():
+            figures[name] += [[]] if barn == barns[0] else []
+            figures[name][-1].append(round(value, 2))
+        if barn == BARN or capacity == RULE:
+            kib = statistics.fmean(PAGE_KIB * (a["held"] - b["held"]) for a, b in ours)
+            locks = interval([100 * (a["locks"] / max(1, b["locks"]) - 1) for a, b in ours])
+            of_memory = [round(one, 2) for one in interval(memory)[1:]]
+            windows.append([capacity, barn, *of_memory, round(kib), *(round(one, 1) for one in locks)])
+    seconds = [round(sum(one["seconds"][place] for one in found.values())) for place in range(3)]
+    return {"capacities": list(capacities), "barns": list(barns), **figures, "windows": windows, "rules": rules, "jobs": JOBS,
+            "seconds": seconds}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Of all caches. `memory`: % over the rule's; slow operations and locks: per 1,000, the mean over recordings."""
+
+    capacity: int
+    barn: int
+    memory: float
+    slow: float
+    locks: float
+
+    @property
+    def name(self) -> str:
+        return "the kernel's rule" if self.capacity == RULE else f"{self.capacity} objects"
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """A barn limit at the rule's capacities: memory and locks, % over those with the kernel's limit, with intervals."""
+
+    barn: int
+    memory: tuple[float, float, float]
+    locks: tuple[float, float, float]
+
+
+def _settings(data: Data) -> list[_Setting]:
+    figures = (itertools.chain.from_iterable(data[name]) for name in ("memory", "slow", "locks"))
+    return [_Setting(*axes, *rest) for axes, *rest in zip(itertools.product(data["capacities"], data["barns"]), *figures, strict=True)]
+
+
+def _judge_capacity(data: Data) -> Outcome:
+    settings = _settings(data)
+    found = {(one.capacity, one.barn): one for one in settings}
+    rule = found[RULE, BARN]
+    rows, limits, at_rule = [], [], {}
+    for capacity, barn, low, high, kib, *locks in data["windows"]:
+        one = found[capacity, barn]
+        if barn == BARN and capacity in (RULE, *_SHOWN):
+            rows.append((one.name, [one.memory, f"{low:+.2f} to {high:+.2f}" if one != rule else "", kib, one.slow, one.locks]))
+        if capacity == RULE:
+            at_rule[barn] = _Limit(barn, (one.memory, low, high), (locks[0], locks[1], locks[2]))
+            limits.append((f"{barn} full", [one.memory, f"{low:+.2f} to {high:+.2f}" if one != rule else "", kib, one.slow, one.locks,
+                                            between(at_rule[barn].locks) if one != rule else ""]))  # fmt: skip
+    columns = ["memory, %", f"{CONFIDENCE}% interval", "memory, KiB", "slow per 1,000", "locks per 1,000"]
+    others = [one for one in settings if one.capacity in (28, 60, 124) and one.barn in (0, 1, 4, 10, 16, 32, 64, 512)]
+    sheets = [
+        grid(f"By capacity, {BARN} full sheaves in a barn; memory at the peak, over that of the rule", ["capacity", *columns], rows),
+        grid("By barn limit, at the rule's capacities", ["full sheaves", *columns, "locks, %"], limits),
+        grid("By barn limit, at other capacities", ["capacity and full sheaves", "memory, %", *columns[3:]],
+              [(f"{one.name}, {one.barn} full", [one.memory, one.slow, one.locks]) for one in others]),
+    ]  # fmt: skip
+    same = [one for one in settings if one.capacity != RULE]
+    best, fewest = (min((one for one in settings if one.memory <= 0 and one != rule), key=key) for key in (_slow_of, _locks_of))
+    least = min((one for one in same if one.slow <= rule.slow), key=lambda one: one.memory)
+    line = [one for one in same if one.barn == BARN]
+    doubled = [(one, found[2 * one.capacity, BARN]) for one in line if (2 * one.capacity, BARN) in found]
+    back = sum(a.slow < b.slow or a.memory > b.memory for a, b in itertools.pairwise(line))
+    prepared, wall, cpu = data["seconds"]
+    replayed, million = len(data["rules"]), statistics.fmean(one["ops"] for one in data["rules"].values()) / 1e6
+
+    def told(one: _Setting, ours: float, of_rule: float) -> str:
+        found = f"{ours:.1f} per 1,000 in place of {of_rule:.1f}, {one.memory:+.2f}% of memory"
+        return f"the best is {one.name} and {one.barn} full sheaves: {found}"
+
+    claims = [
+        Claim("A sheaf of twice the objects leaves the fast path less often, and holds more memory",
+              all(a.slow > b.slow and a.memory < b.memory for a, b in doubled),
+              f"from {line[0].capacity} to {line[-1].capacity} objects: {line[0].slow:.1f} to {line[-1].slow:.2f} slow operations per "
+              f"1,000, {line[0].memory:+.1f}% to {line[-1].memory:+.1f}% of memory; from one capacity tried to the next {back} of "
+              f"{len(line) - 1} steps have it the other way"),
+        Claim("A setting for all caches halves the slow operations of the rule at no more memory", best.slow <= rule.slow / 2,
+              told(best, best.slow, rule.slow)),
+        Claim("A setting for all caches halves the locks of the rule at no more memory", fewest.locks <= rule.locks / 2,
+              told(fewest, fewest.locks, rule.locks)),
+    ]  # fmt: skip
+    tightest, widest = (at_rule[end] for end in (min(data["barns"]), max(data["barns"])))
+    halved = fewest.locks <= rule.locks / 2
+    notes = [
+        f"**Which capacity?** The kernel's rule: 60, 28, 12 or 4 objects by size. {rule.slow:.1f} of 1,000 operations leave the fast path. "
+        f"One capacity for all caches needs {least.memory:.1f}% more memory to do as well ({least.capacity} objects).",
+        f"**Which barn limit?** {BARN} full sheaves, or more where memory is plenty: {WIDE} take {between(at_rule[WIDE].locks)}% locks for "
+        f"{between(at_rule[WIDE].memory, 2)}% memory, {widest.barn} take {between(widest.locks)}% for {between(widest.memory, 2)}%. With "
+        f"{tightest.barn} it is {between(tightest.locks)}% locks, and {between(tightest.memory, 2)}% memory.",
+        f"**Do other settings of sheaves halve the locks at no more memory?** {'Yes' if halved else 'No'}: {fewest.locks:.1f} per 1,000 "
+        f"operations where the rule takes {rule.locks:.1f}, by {fewest.name} and {fewest.barn} full sheaves, are the fewest.",
+        f"{len(settings):,} settings on each of {replayed} recordings took {cpu:,} s of processor time, "
+        f"{1000 * cpu / len(settings) / replayed:.0f} ms for a replay of {million:.1f} million operations in the mean: "
+        f"{cpu / data['jobs']:,.0f} s of {data['jobs']} CPUs that do nothing else. By the clock it was {wall:,} s, and {prepared:,} s more "
+        "to prepare the recordings.",
+    ]  # fmt: skip
+    return Outcome(sheets, claims, [_capacity_picture(settings, rule)], LEFT_OUT, notes)
+
+
+def _capacity_picture(settings: Sequence[_Setting], rule: _Setting) -> Picture:
+    drawn = [one for one in settings if one.capacity in _SHOWN and 4 <= one.capacity <= 252]
+    series = []
+    for barn in (0, BARN, 64):
+        series.append(Line(f"{barn} full sheaves in a barn", sorted((one.memory, one.slow) for one in drawn if one.barn == barn)))
+    series.append(Line("the kernel's rule", [(rule.memory, rule.slow)]))
+    drawing = charts.lines(series, "memory at the peak, % over that of the rule", "slow operations per 1,000", True)
+    return Picture("Sheaves of 4 to 252 objects", drawing)
 
 
 def _about(path: Path) -> Data:
@@ -76,168 +230,6 @@ def _about(path: Path) -> Data:
         events = sum(of.events.values())
         about = {"requests": requests, "events": events, "implied": of.implied_frees + of.implied_allocations, "lost": of.lost}
         return {**about, "kernel": of.kernel, "cpus": of.cpus, "seconds": round(of.span_seconds, 1)}
-
-
-def _cost(exact: Data) -> Data:
-    """Of a replay: pages, operations, and of these what left the fast path, with the locks taken."""
-    operations, slow = off_fast_path(exact)
-    return {
-        "held": exact["held_pages_peak"], "grew": exact["grew_pages_peak"], "ops": operations, "slow": round(slow), "locks": exact["locks"],
-    }  # fmt: skip
-
-
-def _each(work: Work, part: Callable[[Path], Any], side_by_side: bool = True) -> dict[str, Any]:
-    paths = _paths(work)
-    if side_by_side:
-        return work.side_by_side({path.stem: partial(part, path) for path in paths})
-    return {path.stem: work.once(path.stem, partial(part, path)) for path in paths}
-
-
-def per(one: Data, name: str) -> float:
-    """For each thousand operations."""
-    return PER * one[name] / max(1, one["ops"])
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean, and its 95% interval over recordings: of 10,000 resamples (bootstrap, by percentiles), always the same ones."""
-    found = np.asarray(values, float)
-    means = found[np.random.default_rng(1).integers(0, len(found), (DRAWS, len(found)))].mean(axis=1)
-    rest = (100 - CONFIDENCE) / 2
-    low, high = np.percentile(means, [rest, 100 - rest])
-    return float(found.mean()), float(low), float(high)
-
-
-def _grid(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]], notes: Sequence[str] = ()) -> Sheet:
-    """A table of several columns; each cell is also a figure with the names of both."""
-    flat = [(f"{name}: {column}", Figure(None, value)) for name, values in rows for column, value in zip(columns[1:], values, strict=True)
-            if not isinstance(value, str)]  # fmt: skip
-    return Sheet(title, "", flat, notes=notes, table=Table(title, columns, [[name, *values] for name, values in rows], list(notes)))
-
-
-def _between(of: tuple[float, float, float], digits: int = 1) -> str:
-    return f"{of[0]:+.{digits}f} ({of[1]:+.{digits}f} to {of[2]:+.{digits}f})"
-
-
-_LEFT_OUT = (
-    "Left out by the model: the sheaf that kfree_rcu fills and prefilled sheaves, of which no event tells; time, cache misses and waiting "
-    "for locks; what else a kernel of that version would do otherwise. The recordings are of two CPUs."
-)
-
-
-# ---- Answer 1: Capacity and barn limits ------------------------------------------------------------------------------------------------
-
-
-def _swept(path: Path, capacities: Sequence[int], barns: Sequence[int]) -> Data:
-    """All settings on one recording, as many at once as there are CPUs; with the seconds they took."""
-    space = Space(NEW, (Axis("sheaf_capacity", tuple(map(str, capacities))), Axis("barn_full", tuple(map(str, barns)))))
-    with Workload(path, REPLAYS) as workload:
-        began, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        with Trials(workload, space, JOBS, lambda _: None) as trials:
-            found = [_cost(one.exact) for one in trials.run(space.settings())]
-            rule = _cost(trials.plain().exact)
-        now = resource.getrusage(resource.RUSAGE_CHILDREN)  # of children that have ended
-        seconds = [time.monotonic() - began, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime]
-    return {"settings": found, "rule": rule, "seconds": seconds}
-
-
-def _capacity(work: Work) -> Data:
-    capacities, barns = _QUICK if work.quick else (_CAPACITIES, _BARNS)
-    found = _each(work, lambda path: _swept(path, capacities, barns), side_by_side=False)
-    figures: dict[str, list[list[float]]] = {name: [] for name in ("memory", "slow", "locks")}  # a list for each capacity
-    windows = []
-    for place, (capacity, barn) in enumerate(itertools.product(capacities, barns)):
-        ours = [(one["settings"][place], one["rule"]) for one in found.values()]
-        memory = [100 * (a["held"] / b["held"] - 1) for a, b in ours]
-        means = {
-            "memory": statistics.fmean(memory),
-            **{name: statistics.fmean(per(a, name) for a, _ in ours) for name in ("slow", "locks")},
-        }
-        for name, value in means.items():
-            figures[name] += [[]] if barn == barns[0] else []
-            figures[name][-1].append(round(value, 2))
-        if barn == BARN:
-            kib = statistics.fmean(PAGE_KIB * (a["held"] - b["held"]) for a, b in ours)
-            windows.append([capacity, *(round(one, 2) for one in interval(memory)[1:]), round(kib)])
-    wall, cpu = (sum(one["seconds"][place] for one in found.values()) for place in (0, 1))
-    rules = {name: one["rule"] for name, one in found.items()}
-    axes = {"capacities": list(capacities), "barns": list(barns)}
-    return {**axes, **figures, "windows": windows, "rules": rules, "jobs": JOBS, "seconds": [round(wall), round(cpu)]}
-
-
-def _rule_line(data: Data) -> tuple[float, float]:
-    rules = data["rules"].values()
-    return statistics.fmean(per(one, "slow") for one in rules), statistics.fmean(per(one, "locks") for one in rules)
-
-
-_Setting = tuple[int, int, float, float, float]
-
-
-def _settings(data: Data) -> list[_Setting]:
-    """Capacity and full sheaves in a barn; memory, % over the rule's; slow operations and locks per 1,000."""
-    figures = (itertools.chain.from_iterable(data[name]) for name in ("memory", "slow", "locks"))
-    return [(*axes, *rest) for axes, *rest in zip(itertools.product(data["capacities"], data["barns"]), *figures, strict=True)]
-
-
-def _judge_capacity(data: Data) -> Outcome:
-    settings, (slow, locks) = _settings(data), _rule_line(data)
-    at_barn = {one[0]: one for one in settings if one[1] == BARN}
-    rows = [
-        (f"{capacity} objects", [at_barn[capacity][2], f"{low:+.2f} to {high:+.2f}", kib, *at_barn[capacity][3:]])
-        for capacity, low, high, kib in data["windows"]
-        if capacity in _SHOWN
-    ]
-    rows.insert(0, ("the kernel's rule", [0.0, "", 0, round(slow, 2), round(locks, 2)]))
-    columns = ["capacity", "memory, %", f"{CONFIDENCE}% interval", "memory, KiB", "slow per 1,000", "locks per 1,000"]
-    limits = [one for one in settings if one[0] in (28, 60, 124) and one[1] in (0, 1, 4, 10, 16, 32, 64, 512)]
-    sheets = [
-        _grid(f"By capacity, {BARN} full sheaves in a barn; memory at the peak, over that of the rule", columns, rows),
-        _grid("By barn limit", ["capacity and full sheaves", "memory, %", *columns[4:]],
-              [(f"{one[0]} objects, {one[1]} full", [*one[2:]]) for one in limits]),
-    ]  # fmt: skip
-    sheaved = [one for one in settings if one[0]]
-    as_small = [one for one in sheaved if one[2] <= 0]
-    best, fewest = (min(as_small, key=lambda one, place=place: one[place]) for place in (3, 4))  # type: ignore[misc]
-    least = min((one for one in sheaved if one[3] <= slow), key=lambda one: one[2])
-    wall, cpu = data["seconds"]
-    replayed, million = len(data["rules"]), statistics.fmean(one["ops"] for one in data["rules"].values()) / 1e6
-    line = [at_barn[capacity] for capacity in sorted(at_barn) if capacity]
-    doubled = [(one, at_barn[2 * one[0]]) for one in line if 2 * one[0] in at_barn]
-    steps = list(itertools.pairwise(line))
-    back = sum(a[3] < b[3] or a[2] > b[2] for a, b in steps)
-
-    def told(one: _Setting, place: int, of_rule: float) -> str:
-        figures = f"{one[place]:.1f} per 1,000 in place of {of_rule:.1f}, {one[2]:+.2f}% of memory"
-        return f"the best is {one[0]} objects and {one[1]} full sheaves: {figures}"
-
-    claims = [
-        Claim("A sheaf of twice the objects leaves the fast path less often, and holds more memory",
-              all(a[3] > b[3] and a[2] < b[2] for a, b in doubled),
-              f"from {line[0][0]} to {line[-1][0]} objects: {line[0][3]:.1f} to {line[-1][3]:.2f} slow operations per 1,000, "
-              f"{line[0][2]:+.1f}% to {line[-1][2]:+.1f}% of memory; from one capacity tried to the next {back} of {len(steps)} steps "
-              "have it the other way"),
-        Claim("A setting for all caches halves the slow operations of the rule at no more memory", best[3] <= slow / 2,
-              told(best, 3, slow)),
-        Claim("A setting for all caches halves the locks of the rule at no more memory", fewest[4] <= locks / 2, told(fewest, 4, locks)),
-    ]  # fmt: skip
-    notes = [
-        f"**Capacity**: by the kernel's rule {slow:.1f} of 1,000 operations leave the fast path. One capacity for all caches needs "
-        f"{least[2]:.1f}% more memory to do as well; in no more memory than the rule's, {best[3]:.1f} of 1,000 leave it.",
-        f"That is {least[0]} objects and {least[1]} full sheaves, and {best[0]} objects and {best[1]} full sheaves. Locks of the rule: "
-        f"{locks:.1f} per 1,000.",
-        f"{len(settings):,} settings on each of {replayed} recordings took {wall:,} s on {data['jobs']} CPUs and {cpu:,} s of processor "
-        f"time: {1000 * cpu / len(settings) / replayed:.0f} ms a replay, of {million:.1f} million operations in the mean.",
-    ]  # fmt: skip
-    return Outcome(sheets, claims, [_capacity_picture(settings, slow)], _LEFT_OUT, notes)
-
-
-def _capacity_picture(settings: Sequence[_Setting], slow: float) -> Picture:
-    drawn = [one for one in settings if one[0] in _SHOWN and 4 <= one[0] <= 252]
-    series = []
-    for barn in (0, BARN, 64):
-        series.append(Line(f"{barn} full sheaves in a barn", sorted((one[2], one[3]) for one in drawn if one[1] == barn)))
-    series.append(Line("the kernel's rule", [(0.0, slow)]))
-    drawing = charts.lines(series, "memory at the peak, % over that of the rule", "slow operations per 1,000", True)
-    return Picture("Sheaves of 4 to 252 objects", drawing)
 
 
 def _recordings(found: Data) -> Sheet:
@@ -256,19 +248,10 @@ def _recordings(found: Data) -> Sheet:
         f"Of Linux {', '.join(kernels)}; {lost:,} events were lost. Events of pages are among the events; pages are those at the peak; "
         "slow operations and locks per 1,000 operations."
     )
-    return _grid("The recordings", columns, rows, [note])
+    return grid("The recordings", columns, rows, [note])
 
 
 # ---- Answer 2: Fragmentation -----------------------------------------------------------------------------------------------------------
-
-
-def _of_caches(exact: Data) -> dict[str, list[int]]:
-    """By cache: operations, slow ones, locks, bytes at the peak, bytes of an object."""
-    found: dict[str, list[int]] = {}
-    for row in exact["caches"]:
-        pages = row["pages_peak"] or 0
-        found[row["name"]] = [row.get("operations", 0), row.get("slow", 0), row.get("locks", 0), pages * PAGE_KIB << 10, row["size"] or 0]
-    return found
 
 
 _FACTS = ("held", "grew", "ops", "slow", "locks", "peak", "end", "slabs", "partial", "held_end")  # of a replay, in a record
@@ -290,13 +273,13 @@ def _fragmented(path: Path) -> Data:
             exact = workload.exact(spec)
             slabs, some_free = (sum(row[name] or 0 for row in exact["caches"]) for name in ("slabs", "partial_slabs"))
             ends = {name: exact[f"total_fragmentation_{name}"] for name in ("peak", "end")}
-            facts = {**_cost(exact), **ends, "slabs": slabs, "partial": some_free, "held_end": exact["held_pages_end"]}
+            facts = {**cost(exact), **ends, "slabs": slabs, "partial": some_free, "held_end": exact["held_pages_end"]}
             found[spec] = [facts[name] for name in _FACTS]
     return {"about": _about(path), "found": found}
 
 
 def _fragmentation(work: Work) -> Data:
-    return _each(work, _fragmented)
+    return each(work, _fragmented)
 
 
 _MEASURES: tuple[tuple[str, Callable[[Data], float]], ...] = (
@@ -314,38 +297,44 @@ def _judge_fragmentation(data: Data) -> Outcome:
     pairs = [(one["found"][OLD], one["found"][NEW]) for one in data.values()]
     found = [interval([of(new) - of(old) for old, new in pairs]) for _, of in _MEASURES]
     rows = []
-    for (name, of), between in zip(_MEASURES, found, strict=True):
-        rows.append((name, [*(round(statistics.fmean(of(pair[which]) for pair in pairs), 2) for which in (0, 1)), _between(between, 2)]))
-    others = []
+    for (name, of), apart in zip(_MEASURES, found, strict=True):
+        rows.append((name, [*(round(statistics.fmean(of(pair[which]) for pair in pairs), 2) for which in (0, 1)), between(apart, 2)]))
+    others, halve = [], []
     for spec in (OLD, NEW, *_OTHERS):
         ours = [one["found"][spec] for one in data.values()]
         memory = interval([100 * (one["held"] / old["held"] - 1) for one, (old, _) in zip(ours, pairs, strict=True)])
         means = [round(statistics.fmean(per(one, name) for one in ours), 1) for name in ("slow", "locks")]
-        others.append((spec, [_between(memory), round(100 * statistics.fmean(one["peak"] for one in ours), 1), *means]))
+        if 2 * means[1] <= statistics.fmean(per(new, "locks") for _, new in pairs) and all(
+            statistics.fmean(of[name] for of in ours) <= statistics.fmean(new[name] for _, new in pairs) for name in ("held", "held_end")
+        ):
+            halve.append(f"`{spec}`")
+        others.append((spec, [between(memory), round(100 * statistics.fmean(one["peak"] for one in ours), 1), *means]))
     columns = ["allocator", "memory at the peak, % over 6.12", "waste at the peak, %", "slow per 1,000", "locks per 1,000"]
     note = f"The interval is of the mean over recordings: {DRAWS:,} resamples of them."
     sheets = [
-        _grid(f"Means over {len(pairs)} recordings", ["", "6.12", "7.0", f"difference ({CONFIDENCE}% interval)"], rows, [note]),
-        _grid("Each allocator", columns, others),
+        grid(f"Means over {len(pairs)} recordings", ["", "6.12", "7.0", f"difference ({CONFIDENCE}% interval)"], rows, [note]),
+        grid("Each allocator", columns, others),
         _recordings(data),
     ]
     peak, end, listed, _, pages, _ = found
     locks = [(per(old, "locks"), per(new, "locks")) for old, new in pairs]
     more = interval([100 * (new["held"] / old["held"] - 1) for old, new in pairs])
-    both = f"{_between(peak, 2)} points at the peak, {_between(end, 2)} at the end"
+    both = f"{between(peak, 2)} points at the peak, {between(end, 2)} at the end"
     claims = [
         Claim("Sheaves raise total fragmentation", peak[1] > 0 and end[1] > 0, both),
-        Claim("Sheaves leave more slabs partial", listed[1] > 0, f"{_between(listed, 2)} points of all slabs at the end"),
+        Claim("Sheaves leave more slabs partial", listed[1] > 0, f"{between(listed, 2)} points of all slabs at the end"),
+        Claim("Another allocator takes half of 7.0's locks at most, in no more memory at the peak and at the end", bool(halve),
+              f"in the mean {', '.join(halve) or 'none'}"),
     ]
+    of_locks = [interval([ours[which] for ours in locks]) for which in (0, 1)]
     notes = [
-        f"**Fragmentation**: 7.0 holds {more[0]:.1f}% more than 6.12 at the peak ({CONFIDENCE}% interval {more[1]:.1f} to {more[2]:.1f}; "
-        f"{PAGE_KIB * pages[0] / 1024:.1f} MiB on two CPUs). Waste differs by {peak[0]:+.1f} points at the peak and {end[0]:+.1f} at the "
-        f"end, the share of partial slabs by {listed[0]:+.1f}.",
-        f"7.0 takes more locks than 6.12 in {sum(new > old for old, new in locks)} of the {len(pairs)} recordings, in the mean "
-        f"{statistics.fmean(new for _, new in locks):.1f} for {statistics.fmean(old for old, _ in locks):.1f} per 1,000 operations; "
-        f"it leaves the fast path less often in {sum(per(new, 'slow') < per(old, 'slow') for old, new in pairs)} of them.",
+        f"**What do they cost?** 7.0 holds {more[0]:.1f}% more than 6.12 at the peak ({CONFIDENCE}% interval {more[1]:.1f} to "
+        f"{more[2]:.1f}; {PAGE_KIB * pages[0] / 1024:.1f} MiB on two CPUs) and takes {within(of_locks[1])} locks per 1,000 operations for "
+        f"{within(of_locks[0])}. Half of 7.0's locks at no more memory: {', '.join(halve) or 'no allocator'}.",
+        f"7.0 takes more locks than 6.12 in {sum(new > old for old, new in locks)} of the {len(pairs)} recordings; it leaves the fast path "
+        f"less often in {sum(per(new, 'slow') < per(old, 'slow') for old, new in pairs)} of them.",
     ]  # fmt: skip
-    return Outcome(sheets, claims, [], _LEFT_OUT, notes)
+    return Outcome(sheets, claims, [], LEFT_OUT, notes)
 
 
 # ---- Answer 3: Locks where one CPU allocates and another frees ---------------------------------------------------------------------------
@@ -370,21 +359,31 @@ _PATTERNS = {
 _ACROSS = [name for name in _PATTERNS if name != "same"]
 
 
-def _counted(pattern: str, cpus: int, waits: bool, quick: bool) -> Data:
+_COUNTS = ("held", "ops", "slow", "locks")  # of a replay, in a record
+
+
+def _counted(pattern: str, cpus: int, waits: bool, quick: bool, seed: int) -> dict[str, list[int]]:
+    """A made trace under each allocator."""
     lanes = {"pairs": cpus // 2, "one": cpus - 1, "same": cpus}[pattern]
     with tempfile.TemporaryDirectory(prefix="slabyard-pairs-") as folder:
-        path = sheaves_pairs.write(Path(folder) / "pairs.parquet", pattern, cpus, (400 if quick else _REQUESTS) * lanes, waits)
+        requests = (400 if quick else _REQUESTS) * lanes
+        path = sheaves_pairs.write(Path(folder) / "pairs.parquet", pattern, cpus, requests, waits, seed)
         with Workload(path, Options(locks=True)) as workload:
             server = workload.settings()
             try:
-                return {spec: _cost(answer["exact"]) for spec in _LOCK_SPECS if "exact" in (answer := server.ask(spec))}
+                found = {spec: server.ask(spec) for spec in _LOCK_SPECS}
             finally:
                 server.close()
+    costs = {spec: cost(answer["exact"]) for spec, answer in found.items() if "exact" in answer}
+    return {spec: [one[name] for name in _COUNTS] for spec, one in costs.items()}
 
 
 def _locks(work: Work) -> Data:
     wanted = {f"{name} {cpus}": (pattern, cpus, waits) for name, (pattern, waits, _) in _PATTERNS.items() for cpus in _CPUS}
-    return work.side_by_side({name: partial(_counted, *one, work.quick) for name, one in wanted.items()})
+    parts = {f"{name}, {seed}": partial(_counted, *one, work.quick, seed) for name, one in wanted.items() for seed in range(1, _SEEDS + 1)}
+    found = work.side_by_side(parts)
+    draws = {name: [found[f"{name}, {seed}"] for seed in range(1, _SEEDS + 1)] for name in wanted}
+    return {name: {spec: [one[spec] for one in of] for spec in of[0]} for name, of in draws.items()}
 
 
 _LOCKS_STAND_FOR = (
@@ -396,188 +395,91 @@ _LOCKS_STAND_FOR = (
 
 
 def _judge_locks(data: Data) -> Outcome:
+    cases = {
+        name: {spec: [dict(zip(_COUNTS, one, strict=True)) for one in draws] for spec, draws in of.items()} for name, of in data.items()
+    }
+
+    def rate(of: Data, spec: str, name: str = "locks") -> tuple[float, float, float]:
+        return interval([per(one, name) for one in of[spec]])
+
     sheets, pictures = [], []
     columns = ["allocator", *(f"{name}, {cpus}" for name in ("locks", "slow") for cpus in _CPUS), f"pages, {_CPUS[-1]}"]
     groups = [f"{cpus} CPUs" for cpus in _CPUS]
     for pattern, (_, _, told) in _PATTERNS.items():
-        ours = [data[f"{pattern} {cpus}"] for cpus in _CPUS]
-        rows = [(spec, [*(round(per(one[spec], name), 1) for name in ("locks", "slow") for one in ours), ours[-1][spec]["held"]])
-                for spec in ours[0]]  # fmt: skip
+        ours = [cases[f"{pattern} {cpus}"] for cpus in _CPUS]
+        rows = []
+        for spec in ours[0]:
+            held = statistics.fmean(one["held"] for one in ours[-1][spec])
+            rows.append((spec, [*(round(rate(one, spec, name)[0], 1) for name in ("locks", "slow") for one in ours), round(held)]))
         sheets.append(
-            _grid(f"{told[:1].upper()}{told[1:]}: locks and slow operations per 1,000, and pages at the peak, by CPUs", columns, rows)
+            grid(f"{told[:1].upper()}{told[1:]}: locks and slow operations per 1,000, and pages at the peak, by CPUs", columns, rows)
         )
-        series = [(spec, [Figure(None, per(one[spec], "locks")) for one in ours]) for spec in (OLD, NEW, _SMALLER, _BATCHED)]
+        series = [(spec, [Figure(None, *rate(one, spec)) for one in ours]) for spec in (OLD, NEW, _SMALLER, _BATCHED)]
         pictures.append(Picture(told, charts.bars(groups, series, f"locks per 1,000: {told}"), True))
-    across = [data[f"{pattern} {cpus}"] for pattern in _ACROSS for cpus in _CPUS]
-    halves = {}
-    for spec in across[0]:
-        if spec not in (NEW, *_OLDER):
-            halves[spec] = sum(2 * one[spec]["locks"] <= one[NEW]["locks"] and one[spec]["held"] <= one[NEW]["held"] for one in across)
+    beside_old = [(name, [*(within(rate(of, spec)) for spec in (OLD, NEW)), between(_more(of))]) for name, of in cases.items()]
+    sheets.insert(0, grid(f"Locks per 1,000 operations, 6.12 and 7.0: means of {_SEEDS} draws, with {CONFIDENCE}% intervals",
+                          ["traffic and CPUs", "6.12", "7.0", "difference"], beside_old))  # fmt: skip
+    across = [cases[f"{pattern} {cpus}"] for pattern in _ACROSS for cpus in _CPUS]
+    halves = {spec: sum(_halves(of, spec) for of in across) for spec in across[0] if spec not in (NEW, *_OLDER)}
     winners = [f"`{spec}`" for spec, count in halves.items() if count == len(across)]
     partly = [f"`{spec}` in {count} of {len(across)}" for spec, count in halves.items() if 0 < count < len(across)]
-    pairs, one, same = (data[f"{name} {_CPUS[-1]}"] for name in ("pairs", "one", "same"))
+    pairs, one, same = (cases[f"{name} {_CPUS[-1]}"] for name in ("pairs", "one", "same"))
 
     def beside(of: Data) -> str:
-        return f"{per(of[NEW], 'locks'):.0f} in 7.0, {per(of[OLD], 'locks'):.0f} in 6.12"
+        return f"{within(rate(of, NEW), 0)} in 7.0, {within(rate(of, OLD), 0)} in 6.12"
 
     claims = [
-        Claim("Where one CPU allocates and another frees, 7.0 takes no more locks than 6.12",
-              all(per(one[NEW], "locks") <= per(one[OLD], "locks") for one in across),
+        Claim("Where one CPU allocates and another frees, 7.0 takes no more locks than 6.12", all(_more(of)[2] <= 0 for of in across),
               f"locks per 1,000 operations on 64 CPUs: {beside(pairs)} in pairs; {beside(one)} where one serves 63"),
         Claim("A setting of 7.0, or another policy, halves the locks at no more memory in each of the cases", bool(winners),
               f"in all {len(across)} cases {', '.join(winners) or 'none'}; in some {', '.join(partly) or 'none'}"),
     ]  # fmt: skip
     notes = [
-        f"**Locks** per 1,000 operations where one CPU allocates and another frees: {beside(pairs)} (64 CPUs in pairs); "
-        f"{beside(one)} (one for 63). At most half of 7.0's locks, in no more memory, takes "
-        f"{', '.join(winners) or 'nobody'}.",
-        f"Where each CPU frees its own it is {beside(same)}. Off the fast path of pairs are {per(pairs[OLD], 'slow'):.0f} operations "
-        f"of 1,000 in 6.12, most of them an exchange of a shared word, and {per(pairs[NEW], 'slow'):.0f} in 7.0. Half of 7.0's locks "
+        f"**Where one CPU allocates and another frees**, locks per 1,000 operations are {beside(pairs)} (64 CPUs in pairs); {beside(one)} "
+        f"(one for 63). At most half of 7.0's, in no more memory and in all cases: "
+        f"{', '.join(winners) or 'no setting and no policy'}.",
+        f"Where each CPU frees its own it is {beside(same)}. Off the fast path of pairs are {rate(pairs, OLD, 'slow')[0]:.0f} operations "
+        f"of 1,000 in 6.12, most of them an exchange of a shared word, and {rate(pairs, NEW, 'slow')[0]:.0f} in 7.0. Half of 7.0's locks "
         f"in no more memory, in some of the {len(across)} cases: {', '.join(partly) or 'nobody'}.",
     ]  # fmt: skip
     return Outcome(sheets, claims, pictures, _LOCKS_STAND_FOR, notes)
 
 
-# ---- Answer 4: A capacity for each cache -------------------------------------------------------------------------------------------------
+def _more(of: Data) -> tuple[float, float, float]:
+    """Locks of 7.0 over those of 6.12, per 1,000 operations of the same draw."""
+    return interval([per(new, "locks") - per(old, "locks") for old, new in zip(of[OLD], of[NEW], strict=True)])
 
 
-def sheaf_bytes(capacity: int) -> int:
-    """Of kmalloc: a header of 32 bytes and a pointer for each object."""
-    size = 32 + 8 * capacity
-    return next((one for one in (64, 96, 128, 192, 256) if size <= one), 1 << max(0, size - 1).bit_length())
+def _halves(of: Data, spec: str) -> bool:
+    """Whether an allocator takes half of 7.0's locks or fewer, and no more pages, in each draw."""
+    return all(2 * one["locks"] <= new["locks"] and one["held"] <= new["held"] for one, new in zip(of[spec], of[NEW], strict=True))
 
 
-def by_rule(name: str, size: int) -> int:
-    """Objects of a sheaf in 7.0: by the bytes of an object, or what the cache asks for, if that is more."""
-    return max(4 if size >= 4096 else 12 if size >= 1024 else 28 if size >= 256 else 60, SHEAVES.get(name, 0))
-
-
-def _by_capacity(path: Path) -> Data:
-    with Workload(path, REPLAYS) as workload:
-        found = {}
-        for capacity in _OF_CACHES:
-            workload.keep(1)
-            found[str(capacity)] = _of_caches(workload.exact(f"{NEW},sheaf_capacity={capacity}"))
-        workload.keep(1)
-        rule = workload.exact(NEW)
-        return {"caches": found, "rule": _cost(rule), "of_rule": _of_caches(rule), "cpus": workload.cpus}
-
-
-def _caches(work: Work) -> Data:
-    """Of each cache, by capacity: slow operations and locks in all, and bytes, the mean over recordings."""
-    found = _each(work, _by_capacity)
-    names = sorted(
-        {name for one in found.values() for name, row in one["of_rule"].items() if row[0] and row[4] and SHEAVES.get(name) != NO_SHEAVES}
-    )
-    caches = {}
-    for name in names:
-        curve = []
-        for capacity in _OF_CACHES:
-            rows = [one["caches"][str(capacity)].get(name, [0] * 5) for one in found.values()]
-            sheaves = [2 * one["cpus"] * sheaf_bytes(capacity) for one in found.values()]  # a main and a spare one for each CPU
-            kib = (statistics.fmean(row[3] for row in rows) + statistics.fmean(sheaves)) / 1024
-            curve.append([sum(row[1] for row in rows), sum(row[2] for row in rows), round(kib, 1)])
-        sizes = [one["of_rule"][name][4] for one in found.values() if name in one["of_rule"]]
-        caches[name] = [max(sizes), sum(one["of_rule"].get(name, [0])[0] for one in found.values()), curve]
-    slow = sum(one["of_rule"].get(name, [0, 0])[1] for one in found.values() for name in names)
-    return {"caches": caches, "rule_slow": slow, "recordings": len(found)}
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """Of a cache: bytes of an object, operations, and by capacity slow operations, locks and KiB."""
-
-    size: int
-    ops: int
-    costs: dict[int, tuple[float, float, float]]
-
-
-def _curves(data: Data) -> dict[str, _Curve]:
-    return {
-        name: _Curve(size, ops, dict(zip(_OF_CACHES, map(tuple, curve), strict=True)))
-        for name, (size, ops, curve) in data["caches"].items()
-    }
-
-
-def choose(caches: Mapping[str, _Curve], budget: float, measure: int = 0) -> dict[str, int]:
-    """A capacity for each cache: the least of a measure (0: slow operations, 1: locks) in so many KiB, by a price of a KiB for all."""
-    best: tuple[float, dict[str, int]] = (math.inf, {})
-    for price in (0.0, *np.logspace(-3, 6, 200)):
-        chosen = {}
-        for name, of in caches.items():
-            prices = {capacity: (cost[measure] + price * cost[2], capacity) for capacity, cost in of.costs.items()}
-            chosen[name] = min(prices, key=prices.__getitem__)
-        if total(caches, chosen, 2) <= budget:
-            best = min(best, (total(caches, chosen, measure), chosen), key=lambda one: one[0])
-    return best[1]
-
-
-def total(caches: Mapping[str, _Curve], chosen: Mapping[str, int], measure: int) -> float:
-    """Slow operations (0), locks (1) or KiB (2) of these capacities."""
-    return float(sum(caches[name].costs[capacity][measure] for name, capacity in chosen.items()))
-
-
-def _judge_caches(data: Data) -> Outcome:
-    caches = _curves(data)
-    rule = {name: by_rule(name, of.size) for name, of in caches.items()}
-    ruled = [total(caches, rule, place) for place in range(3)]
-    ops = sum(of.ops for of in caches.values())
-
-    def row(name: str, chosen: Mapping[str, int]) -> tuple[str, list[Any]]:
-        slow, locks, kib = (total(caches, chosen, place) for place in range(3))
-        return name, [round(100 * (kib / ruled[2] - 1), 2), round(PER * slow / ops, 2), round(PER * locks / ops, 2)]
-
-    shares = (-4, -2, -1, 0, 1, 2, 4)
-    ours = {share: found for share in shares if (found := choose(caches, ruled[2] * (1 + share / 100)))}
-    rows = [row("the kernel's rule", rule), *(row(f"per cache, {share:+d}% of memory at most", found) for share, found in ours.items())]
-    chosen = ours[0]
-    slow, locks = (total(caches, chosen, place) for place in (0, 1))
-    saved = {name: of.costs[rule[name]][0] - of.costs[chosen[name]][0] for name, of in caches.items()}
-    most = []
-    for name in sorted(saved, key=lambda one: saved[one], reverse=True)[:15]:
-        of, before, after = caches[name], caches[name].costs[rule[name]], caches[name].costs[chosen[name]]
-        most.append((name, [of.size, of.ops, rule[name], chosen[name], before[0], after[0], round(after[2] - before[2])]))
-    larger, smaller = (sum(sign * (chosen[name] - rule[name]) > 0 for name in caches) for sign in (1, -1))
-    check = (
-        f"the caches' slow operations at the rule's capacities, each from the replays in which all caches have that capacity, add up to "
-        f"{ruled[0]:,.0f}; the replays of the rule itself have {data['rule_slow']:,}"
-    )
-    sheets = [
-        _grid(f"A capacity for each cache, the same in all {data['recordings']} recordings",
-              ["capacities", "memory, %", "slow per 1,000", "locks per 1,000"], rows, [f"Memory of the rule: {ruled[2]:,.0f} KiB."]),
-        _grid("The caches that gain most, in the memory of the rule",
-              ["cache", "bytes", "operations", "rule", "chosen", "slow, rule", "slow, chosen", "memory, KiB"], most),
-    ]  # fmt: skip
-    told = f"{PER * slow / ops:.2f} per 1,000 operations in place of {PER * ruled[0] / ops:.2f}"
-    changes = f"{larger} of {len(caches)} caches would have larger sheaves, {smaller} smaller ones"
-    claims = [
-        Claim("Capacities chosen per cache halve the slow operations of the rule in no more memory", slow <= ruled[0] / 2,
-              f"{told}; {changes}"),
-        Claim("Capacities chosen per cache halve the locks of the rule in no more memory", locks <= ruled[1] / 2,
-              f"{PER * locks / ops:.2f} per 1,000 operations in place of {PER * ruled[1] / ops:.2f}"),
-        Claim("A cache's figures depend on its own capacity alone, so that they may be added up",
-              abs(ruled[0] - data["rule_slow"]) <= 0.02 * data["rule_slow"], check),
-    ]  # fmt: skip
-    notes = [
-        f"**Per cache**: in the rule's memory, capacities chosen for each cache leave the fast path {PER * slow / ops:.1f} times in "
-        f"1,000 operations and take {PER * locks / ops:.1f} locks, where the rule does {PER * ruled[0] / ops:.1f} and "
-        f"{PER * ruled[1] / ops:.1f}.",
-    ]  # fmt: skip
-    stands = (
-        f"The capacities are chosen on the recordings that they are judged by, so this is the most that can be gained there. A cache's "
-        f"memory is that of its slabs at the peak, and a main and a spare sheaf for each CPU; sheaves in barns are not in it. {_LEFT_OUT}"
-    )
-    return Outcome(sheets, claims, [], stands, notes)
-
-
-def answers(done: Iterable[Outcome]) -> str:
-    """The first lines of docs/sheaves.md: an answer for each item."""
-    return "\n".join(document.wrapped(outcome.notes[0], "- ", "  ") for outcome in done)
+def answers(done: Sequence[Done]) -> str:
+    """The first lines of docs/sheaves.md: 6.12 beside 7.0, and the answers, which are the notes that begin with one."""
+    data = {one.item.name: one.record["data"] for one in done}
+    pairs = [(one["found"][OLD], one["found"][NEW]) for one in _named(data["fragmentation"]).values()]
+    rows = []
+    rates = [("slow operations per 1,000", lambda one: per(one, "slow")), ("locks per 1,000", lambda one: per(one, "locks"))]
+    measures: list[tuple[str, Callable[[Data], float]]] = [*_MEASURES, *rates]
+    for name, of in measures:
+        figures = [[of(pair[which]) for pair in pairs] for which in (0, 1)]
+        rows.append([name, *(show(round(statistics.fmean(ours), 1)) for ours in figures),
+                     between(interval([new - old for old, new in zip(*figures, strict=True)]))])  # fmt: skip
+    for pattern, (_, _, told) in list(_PATTERNS.items())[::2]:
+        of_made = {spec: [per(dict(zip(_COUNTS, one, strict=True)), "locks") for one in draws]
+                   for spec, draws in data["locks"][f"{pattern} {_CPUS[-1]}"].items()}  # fmt: skip
+        apart = interval([new - old for old, new in zip(of_made[OLD], of_made[NEW], strict=True)])
+        both = [statistics.fmean(of_made[spec]) for spec in (OLD, NEW)]
+        rows.append([f"locks, {_CPUS[-1]} CPUs: {told}", *(show(round(one, 1)) for one in both), between(apart)])
+    table = markdown([f"means over {len(pairs)} recordings", "6.12", "7.0", f"difference ({CONFIDENCE}% interval)"], rows)
+    found = [document.wrapped(note, "- ", "  ") for one in done for note in one.outcome.notes if note.startswith("**")]
+    return "\n".join([table, "", *found])
 
 
 ITEMS = (
     Item("sheaves", "capacity", "Capacity and barn limits", "answer 1", _capacity, _judge_capacity),
     Item("sheaves", "fragmentation", "Fragmentation, 6.12 and 7.0", "answer 2", _fragmentation, _judge_fragmentation),
     Item("sheaves", "locks", "Locks where one CPU allocates and another frees", "answer 3", _locks, _judge_locks, exact=True),
-    Item("sheaves", "caches", "A capacity for each cache", "answer 4", _caches, _judge_caches),
+    Item("sheaves", "caches", "A capacity for each cache", "answer 4", sheaves_caches.measure, sheaves_caches.judge),
 )

@@ -53,6 +53,8 @@ def run(
             if item.ident not in kept:
                 item.check()
             ready.append(item)
+        if item not in ready:
+            progress.step(item.title)
     done: dict[str, Done] = {}
 
     def make(item: Item) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..base import html
 from ..base.table import Cell, Figure, Table, counted, show
@@ -16,6 +17,7 @@ from .model import Figure as Measured
 from .papers import PAPERS, TITLES, stands_for
 
 MOST_COLUMNS = 8  # of figures, across
+_BOLD = re.compile(r"\*\*(.+?)\*\*")  # of a note, as Markdown has it
 
 
 def summary(done: Sequence[Done], left_out: Sequence[LeftOut]) -> Table:
@@ -32,6 +34,10 @@ def counts(one: Done) -> str:
     return f"{verdicts.count(HOLDS)} of {len(verdicts)}{f', {untold} cannot be told' if untold else ''}"
 
 
+def _said(one: Done) -> str:
+    return "what the paper says" if one.item.paper in PAPERS else "what is expected"
+
+
 def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table]:
     """All of it: of each item its claims, then its sheets; last the summary, if there are several items."""
     found: list[Table] = []
@@ -42,8 +48,7 @@ def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table
         notes = [stands_for(one.item.paper, outcome.stands_for)] if outcome.stands_for else []
         if one.record["quick"]:
             notes.append("A quick run: less work and fewer repetitions than the full one.")
-        said = "what the paper says" if one.item.paper in PAPERS else "what is expected"
-        found.append(Table(head, [said, "verdict", "why"], claims, [*outcome.notes, *notes]))
+        found.append(Table(head, [_said(one), "verdict", "why"], claims, [*(note.replace("**", "") for note in outcome.notes), *notes]))
         found += [sheet_table(sheet.title, sheet) for sheet in outcome.sheets]
     return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
 
@@ -153,7 +158,8 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
                 (beside, [(picture.title, Markup(picture.svg)) for picture in group])
                 for beside, group in itertools.groupby(outcome.pictures, lambda picture: picture.beside)
             ],
-            "notes": outcome.notes,
+            "said": _said(one),
+            "notes": [Markup(_BOLD.sub(r"<strong>\1</strong>", str(escape(note)))) for note in outcome.notes],
             "listing": outcome.listing,
             "stands_for": outcome.stands_for and stands_for(one.item.paper, outcome.stands_for),
             "quick": one.record["quick"],
@@ -162,4 +168,5 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
         for one in done
     ]
     papers = {name: title for name, title in TITLES.items() if any(one["paper"] == name for one in shown)}
-    return html.render("study.html", style=html.part("study.css"), papers=papers, items=shown, left_out=left_out)
+    title = "The papers on slab allocators, reproduced" if papers.keys() & set(PAPERS) or not papers else "Slab allocators, studied"
+    return html.render("study.html", title=title, style=html.part("study.css"), papers=papers, items=shown, left_out=left_out)

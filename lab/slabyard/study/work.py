@@ -68,8 +68,19 @@ class Work:
         done: Part = self.parts[name]
         return done
 
+    def in_turn(self, parts: Mapping[str, Callable[[], Part]]) -> dict[str, Part]:
+        """Parts by name, one after the other; each is a step of the progress."""
+        self.progress.expect(len(parts))
+        found = {}
+        for name, part in parts.items():
+            found[name] = self.once(name, part)
+            self.progress.step(name)
+        return found
+
     def side_by_side(self, parts: Mapping[str, Callable[[], Part]]) -> dict[str, Part]:
-        """Parts in which nothing is timed, by name: as many at once as there are processors. Each is kept as soon as it is done."""
+        """Parts in which nothing is timed, by name: as many at once as there are processors. Each is kept as soon as it is done, and is a
+        step of the progress."""
+        self.progress.expect(len(parts))
         with programs.side_by_side(os.cpu_count() or 1) as pool:
             running = {pool.submit(part): name for name, part in parts.items() if name not in self.parts}
             for name in parts.keys() - running.values():
