@@ -277,6 +277,9 @@ enum sy_bug {
 	SY_BUG_WRONG_CACHE,
 	SY_BUG_CHANGED_STATE,
 	SY_BUG_LEAK,
+	SY_BUG_READ_AFTER_FREE, /* the last three are faults of guarded objects (SY_DEBUG_PAGES, samples) */
+	SY_BUG_READ_PAST_THE_END,
+	SY_BUG_READ_BEFORE_THE_START,
 	SY_BUGS
 };
 

@@ -15,6 +15,7 @@
  */
 #include "leaks.h"
 
+#include "faults.h"
 #include "report.h"
 #include "core/debug/debug.h"
 #include "core/page_interface.h"
@@ -25,7 +26,6 @@
 #include <sys/mman.h>
 
 #define MOST_GROUPS 100u
-#define MOST_WATCHED 64u
 
 struct object {
 	uintptr_t start, end; /* what a pointer may point to: one past the end, too; not the zone before it, which policies point to */
@@ -251,7 +251,7 @@ SY__OUT_OF_LINE size_t sy_findleaks(struct sy_heap *heap, uint64_t age_ns)
 
 /* ---- At the end of a program -------------------------------------------------------------------------------------- */
 
-static struct sy_heap *watched[MOST_WATCHED]; /* a heap beyond these is not looked at */
+static struct sy_heap *watched[SY__MOST_WATCHED]; /* a heap beyond these is not looked at */
 
 static void look_at_all(void);
 
@@ -264,22 +264,28 @@ void sy__debug_watch(struct sy_heap *heap)
 		return;
 	if (!__atomic_exchange_n(&quick, 1, __ATOMIC_RELAXED))
 		at_quick_exit(look_at_all);
-	for (unsigned i = 0; i < MOST_WATCHED; i++, none = NULL)
+	sy__faults_watch();
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++, none = NULL)
 		if (__atomic_compare_exchange_n(&watched[i], &none, heap, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
 }
 
 void sy__debug_unwatch(struct sy_heap *heap)
 {
-	for (unsigned i = 0; i < MOST_WATCHED; i++)
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++)
 		if (__atomic_load_n(&watched[i], __ATOMIC_ACQUIRE) == heap)
 			__atomic_store_n(&watched[i], NULL, __ATOMIC_RELEASE);
 }
 
+struct sy_heap *sy__debug_watched(unsigned number)
+{
+	return __atomic_load_n(&watched[number], __ATOMIC_ACQUIRE);
+}
+
 __attribute__((destructor)) static void look_at_all(void)
 {
-	for (unsigned i = 0; i < MOST_WATCHED; i++) {
-		struct sy_heap *heap = __atomic_load_n(&watched[i], __ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++) {
+		struct sy_heap *heap = sy__debug_watched(i);
 
 		if (!heap)
 			continue;
