@@ -384,9 +384,9 @@ struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *)
 /*
  * Reports, on standard error, the objects of a heap with the check for leaks (L) that no root leads to: no word in the program's data,
  * in a thread's stack or registers, or in another object that is reached. Reports come by call stack, the largest first. With age_ns
- * also objects that are older, as possible leaks (Bonwick 1994, section 6.7). Returns how many are lost; 0 without the check. Stops
- * all threads meanwhile, by signal SIGRTMAX - 1. Not from inside a constructor or a signal handler. Programs with the check on
- * do this at exit by themselves.
+ * also objects that are older, as possible leaks (Bonwick 1994, section 6.7). Returns how many are lost; 0 without the check, and, after
+ * a line that says so, where /proc/self/maps cannot be read. Stops all threads meanwhile, by signal SIGRTMAX - 1. Not from inside a
+ * constructor or a signal handler. Programs with the check on do this at exit by themselves.
  */
 size_t sy_findleaks(struct sy_heap *, uint64_t age_ns);
 

@@ -20,6 +20,7 @@
 #include "core/debug/debug.h"
 #include "core/page_interface.h"
 #include "roots.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,7 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 	const struct sy_pages_base *pages = sy__pages_base(heap);
 	struct search search = { .heap = heap };
 	size_t bytes, lost = 0;
+	bool complete = false;
 
 	sy__lock(&heap->debug->lock);
 	bytes = (heap->debug->records + 1) * sizeof(struct object);
@@ -223,14 +225,17 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 		search.skip[2][0] = (uintptr_t)search.objects;
 		search.skip[2][1] = search.skip[2][0] + bytes;
 		list_objects(&search);
-		sy__roots_visit(start, scan_root, &search);
+		complete = sy__roots_visit(start, scan_root, &search);
 		scan_reached(&search);
 	}
 	sy__unlock(&heap->debug->lock);
 	if (search.objects == MAP_FAILED)
 		return 0;
-	lost = tell(&search, false, age);
-	if (age)
+	if (complete)
+		lost = tell(&search, false, age);
+	else
+		sy__say("slabyard: leaks are not looked for: /proc/self/maps cannot be read\n");
+	if (complete && age)
 		tell(&search, true, age);
 	munmap(search.objects, bytes);
 	return lost;
