@@ -56,7 +56,8 @@ def test_a_cache_with_checks_of_its_own_is_looked_at_at_the_end(tmp_path: Path) 
 def test_a_foreign_address_is_told_before_the_first_allocation(tmp_path: Path, call: str) -> None:
     planted.build_libraries()
     lines = ["#include <slabyard/kmem.h>", "static long outside[20];", "static void *volatile made;", "static volatile size_t size;"]
-    lines += ["int main(void)", "{", "(void)outside;", f"{'made = ' if 'krealloc' in call else 'size = ' if 'ksize' in call else ''}{call};"]
+    kept = "made = " if "krealloc" in call else "size = " if "ksize" in call else ""
+    lines += ["int main(void)", "{", "(void)outside;", f"{kept}{call};"]
     lines += ["(void)made;", "(void)size;", "return 0;", "}"]
     (tmp_path / "early.c").write_text("\n".join(lines), encoding="utf-8")
     planted.compile_program(tmp_path / "early.c", tmp_path / "early", True)
