@@ -109,10 +109,10 @@ static struct sy_heap *at_fault(int signal, const void *address, bool read, stru
 /* A report ends in SIGABRT, too. Another thread's report, or search, is not to be cut short by this one's fault. */
 static void fault(int signal, siginfo_t *information, void *registers)
 {
-	static void *searcher;
+	static const void *searcher;
 	struct sy__finding finding;
 	struct sy_heap *heap;
-	void *none = NULL;
+	const void *none = NULL;
 
 	while (sy__bug_is_told_elsewhere())
 		pause();
