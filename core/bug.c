@@ -14,6 +14,9 @@ static const char *const names[SY_BUGS] = {
 	[SY_BUG_WRONG_CACHE] = "wrong cache",
 	[SY_BUG_CHANGED_STATE] = "changed constructed state",
 	[SY_BUG_LEAK] = "leak",
+	[SY_BUG_READ_AFTER_FREE] = "read after free",
+	[SY_BUG_READ_PAST_THE_END] = "read past the end",
+	[SY_BUG_READ_BEFORE_THE_START] = "read before the start",
 };
 
 const char *sy_bug_name(enum sy_bug kind)

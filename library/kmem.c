@@ -3,7 +3,7 @@
  *
  * Fast paths. kmem_cache_alloc and kmem_cache_free are one jump each, to functions that the cache names. kmalloc is a load of the
  * heap and a jump to a function that the heap names. No call asks whether the heap is open: until then a stand-in takes its
- * place, whose one function opens the heap and tries again. The policies' functions take the heap as their last argument, so no
+ * place, whose two functions open the heap and try again. The policies' functions take the heap as their last argument, so no
  * argument moves between registers.
  *
  * Opening. The first caller opens the heap: with the spec in SLABYARD, or with the default policy if that is unset or makes no
@@ -43,8 +43,9 @@
 	 SLAB_NO_MERGE)
 
 static void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap *);
+static void open_and_kfree(void *object, struct sy_heap *);
 
-static struct sy_heap unopened = { .kmalloc_this_slot = open_and_kmalloc };
+static struct sy_heap unopened = { .kmalloc_this_slot = open_and_kmalloc, .kfree_this_slot = open_and_kfree };
 static struct sy_heap *heap = &unopened;
 
 /* The acquire pairs with the opener's release. */
@@ -202,6 +203,16 @@ static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap 
 	return opened ? opened->kmalloc_this_slot(size, flags, opened) : NULL;
 }
 
+/* Of an address that nobody can have got from here: the heap says so. */
+static SY__COLD void open_and_kfree(void *object, struct sy_heap *stand_in)
+{
+	struct sy_heap *opened = sy_kmem_heap();
+
+	(void)stand_in;
+	if (opened)
+		opened->kfree_this_slot(object, opened);
+}
+
 /* ---- Caches ----------------------------------------------------------------------------------------------------- */
 
 typedef void (*constructor)(void *object, size_t size);
@@ -291,7 +302,9 @@ void kmem_cache_free_bulk(struct kmem_cache *cache, size_t count, void **objects
 
 size_t ksize(const void *object)
 {
-	return ZERO_OR_NULL_PTR(object) ? 0 : sy_usable_size(current(), object);
+	struct sy_heap *opened = ZERO_OR_NULL_PTR(object) ? NULL : sy_kmem_heap();
+
+	return opened ? sy_usable_size(opened, object) : 0;
 }
 
 /* Clears memory that nobody reads afterwards. The asm keeps the compiler from leaving that out. */

@@ -102,7 +102,7 @@ static inline void *new_object(size_t size, unsigned by)
 	void *object = NULL;
 
 	if (sy__likely(size - 1 < sy__service.small))
-		object = sy__default_malloc_small(size, sy__service.fast);
+		object = sy__default_malloc_small(size, sy__service.heap);
 	return sy__likely(object) ? object : new_other(size, by);
 }
 
@@ -144,7 +144,7 @@ static SY__OUT_OF_LINE void delete_other(void *object, size_t size, unsigned by)
 static inline void delete_object(void *object, size_t size, unsigned by)
 {
 	if (sy__likely(sy__service.small))
-		sy__default_free(object, &sy__service.fast);
+		sy__default_free(object, &sy__service.heap);
 	else
 		delete_other(object, size, by);
 }

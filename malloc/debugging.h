@@ -7,9 +7,6 @@
 /* Called once, when the heap is there. */
 void sy__debugging_start(struct sy_heap *);
 
-/* Has faults tell which object of a heap with checks they are about. For one heap of the program. */
-void sy__debugging_watch_faults(struct sy_heap *);
-
 /* Tells the interface that an object is from. And, before a free by an interface other than free: false, if it was reported. Neither
  * does anything without debugging. size: that the caller gives; 0: none. by: SY__BY_ALIGNED. */
 void sy__debugging_tag(void *object, unsigned by);

@@ -50,7 +50,7 @@ static struct {
 
 struct sy_heap *sy__sampled;
 
-/* Allocations of this thread until the next sample. The first interval begins with the first allocation. */
+/* Allocations of this thread until the next sample. The first interval begins with the first allocation, which belongs to it. */
 static __thread uint32_t left __attribute__((tls_model("initial-exec"))) = 1;
 static __thread bool begun __attribute__((tls_model("initial-exec")));
 
@@ -87,8 +87,6 @@ static struct sy_heap *samples(void)
 		return heap;
 	snprintf(spec, sizeof(spec), CHECKS, sy_policies[0]->name);
 	heap = sy_heap_open(spec, &options, NULL);
-	if (heap)
-		sy__debugging_watch_faults(heap);
 	__atomic_store_n(&sy__sampled, heap, __ATOMIC_RELEASE);
 	return heap;
 }
@@ -112,12 +110,17 @@ static void *take(size_t size)
 
 static SY__OUT_OF_LINE void *allocate_due(size_t size, struct sy_heap *heap)
 {
-	const bool due = begun && size <= MOST_SIZE && is_counted(__atomic_load_n(&sampling.rate, __ATOMIC_RELAXED));
-	void *object;
+	void *object = NULL;
 
+	if (!begun) {
+		begun = true;
+		left = interval();
+		if (--left)
+			return sampling.behind(size, heap);
+	}
 	left = interval();
-	begun = true;
-	object = due ? take(size) : NULL;
+	if (size <= MOST_SIZE && is_counted(__atomic_load_n(&sampling.rate, __ATOMIC_RELAXED)))
+		object = take(size);
 	return object ? object : sampling.behind(size, heap);
 }
 

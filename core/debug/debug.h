@@ -119,6 +119,7 @@ struct sy__debug_hooks {
 	uint64_t (*thread)(void);
 	void (*report)(struct sy_heap *, const struct sy__finding *); /* the process may go on behind it */
 	uint32_t (*checks_of)(const char *text, const char *name); /* the checks of a cache by sy_debug_config.text */
+	void (*attached)(struct sy_heap *); /* a heap without checks has got its first cache with any; NULL: nobody wants to know */
 };
 
 struct sy__debug {
@@ -189,7 +190,7 @@ const char *sy__debug_verify(struct sy_heap *);
 
 /* The same; false: nothing is wrong. And which object a fault at an address is about; false: none. Neither waits for the lock. */
 bool sy__debug_find_damage(struct sy_heap *, struct sy__finding *);
-bool sy__debug_find_fault(struct sy_heap *, const void *address, struct sy__finding *);
+bool sy__debug_find_fault(struct sy_heap *, const void *address, bool read, struct sy__finding *);
 
 /*
  * For malloc, outside of calls.

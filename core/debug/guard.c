@@ -11,16 +11,32 @@
 
 #include "../geometry.h"
 
+/* Addresses whose second page is aligned. */
+static char *reserve(size_t bytes, size_t align)
+{
+	size_t more = align > SY_PAGE_SIZE ? align - SY_PAGE_SIZE : 0, before;
+	char *start = sy__source_reserve(bytes + more);
+
+	if (!start || !more)
+		return start;
+	before = sy__align_up((uintptr_t)start + SY_PAGE_SIZE, align) - (uintptr_t)start - SY_PAGE_SIZE;
+	if (before)
+		sy__source_release(start, before);
+	if (before < more)
+		sy__source_release(start + before + bytes, more - before);
+	return start + before;
+}
+
 bool sy__guard_create(struct sy__record *record, size_t align, size_t size, bool low)
 {
 	size_t inside, bytes;
 	char *start;
 
-	if (align > SY_PAGE_SIZE || size > SIZE_MAX / 2)
+	if (size > SIZE_MAX / 4 || align > SIZE_MAX / 4)
 		return false;
 	inside = sy__align_up(size ? size : 1, SY_PAGE_SIZE);
 	bytes = inside + 2 * SY_PAGE_SIZE;
-	start = sy__source_reserve(bytes);
+	start = reserve(bytes, align);
 	if (!start)
 		return false;
 	if (sy__source_commit(start + SY_PAGE_SIZE, inside)) {

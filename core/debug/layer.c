@@ -133,8 +133,16 @@ bool sy__debug_ready(struct sy_heap *heap, uint32_t checks)
 {
 	struct sy_debug_config config = sy__debug_usual(heap->debug_hooks);
 
+	if (!checks)
+		return true;
+	if (heap->debug)
+		return take_tables(heap, heap->debug, checks);
 	config.checks = checks;
-	return !checks || (heap->debug ? take_tables(heap, heap->debug, checks) : sy__debug_attach(heap, &config, false));
+	if (!sy__debug_attach(heap, &config, false))
+		return false;
+	if (heap->debug->hooks->attached)
+		heap->debug->hooks->attached(heap);
+	return true;
 }
 
 uint32_t sy__debug_object_size(const struct sy_cache *cache)
@@ -170,7 +178,7 @@ static uint32_t heap_checks(const char *text, const char *name)
 	return SY_DEBUG_ALL;
 }
 
-static const struct sy__debug_hooks plain = { no_stack, any_thread, tell, heap_checks };
+static const struct sy__debug_hooks plain = { no_stack, any_thread, tell, heap_checks, NULL };
 
 /* free of any address: of guarded and adopted objects, too, which are outside of the heap's pages. */
 static void free_any(void *object, struct sy_heap *heap)

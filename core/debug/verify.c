@@ -98,6 +98,25 @@ static bool is_freed_right(const struct sy__record *record, const struct sy_cach
 	return record->cache && !cache && by == SY__BY_KMALLOC && record->cache->heap->kfree_frees_all;
 }
 
+/* An object that is gone and was at an address; NULL: none is remembered. Of those whose memory was used again, too. */
+static const struct sy__record *former_at(const struct sy__debug *debug, const char *address)
+{
+	const struct sy__record *found = NULL;
+
+	for (const struct sy__record *at = debug->gone; at; at = at->next)
+		if (at->object == address)
+			found = at;
+	return found;
+}
+
+/* Where no object starts: inside of one, or in what others have left, where one may have been. */
+static void find_misplaced(struct sy__finding *finding, const struct sy__debug *debug, const struct sy__record *around, const char *address)
+{
+	const struct sy__record *former = around->state == SY__RECORD_GONE ? former_at(debug, address) : NULL;
+
+	sy__found(finding, former ? SY_BUG_DOUBLE_FREE : SY_BUG_INTERIOR_FREE, former ? former : around, address);
+}
+
 struct sy__record *sy__record_to_free(struct sy__finding *finding, const struct sy__debug *debug, const char *object,
                                       const struct sy_cache *cache, unsigned by)
 {
@@ -107,7 +126,7 @@ struct sy__record *sy__record_to_free(struct sy__finding *finding, const struct 
 		record = sy__record_below(debug, object);
 		sy__found(finding, SY_BUG_FOREIGN_FREE, record && (uintptr_t)object - (uintptr_t)record->object < NEAR ? record : NULL, object);
 	} else if (record->object != object) {
-		sy__found(finding, SY_BUG_INTERIOR_FREE, record, object);
+		find_misplaced(finding, debug, record, object);
 	} else if (record->state != SY__RECORD_LIVE) {
 		sy__found(finding, SY_BUG_DOUBLE_FREE, record, object);
 	} else if (!is_freed_right(record, cache, by, debug->config.mixed)) {
@@ -146,16 +165,18 @@ bool sy__debug_find_damage(struct sy_heap *heap, struct sy__finding *finding)
 }
 
 /* A touch of pages that cannot be touched, or are the program's no more. */
-static bool is_fault_of(struct sy__finding *finding, const struct sy__record *record, const char *address)
+static bool is_fault_of(struct sy__finding *finding, const struct sy__record *record, const char *address, bool read)
 {
 	if (record->state != SY__RECORD_LIVE)
-		return sy__found(finding, SY_BUG_WRITE_AFTER_FREE, record, address);
+		return sy__found(finding, read ? SY_BUG_READ_AFTER_FREE : SY_BUG_WRITE_AFTER_FREE, record, address);
 	if (sy__zone_is_written(finding, record)) /* on the way there */
 		return true;
-	return sy__found(finding, address < record->object ? SY_BUG_WRITE_BEFORE_THE_START : SY_BUG_WRITE_PAST_THE_END, record, address);
+	if (address < record->object)
+		return sy__found(finding, read ? SY_BUG_READ_BEFORE_THE_START : SY_BUG_WRITE_BEFORE_THE_START, record, address);
+	return sy__found(finding, read ? SY_BUG_READ_PAST_THE_END : SY_BUG_WRITE_PAST_THE_END, record, address);
 }
 
-bool sy__debug_find_fault(struct sy_heap *heap, const void *address, struct sy__finding *finding)
+bool sy__debug_find_fault(struct sy_heap *heap, const void *address, bool read, struct sy__finding *finding)
 {
 	struct sy__debug *debug = heap->debug;
 	const struct sy__record *record;
@@ -165,7 +186,7 @@ bool sy__debug_find_fault(struct sy_heap *heap, const void *address, struct sy__
 		return false;
 	record = sy__record_below(debug, address);
 	known = record && (record->guarded || record->adopted) && (const char *)address < record->base + record->room &&
-	        is_fault_of(finding, record, address);
+	        is_fault_of(finding, record, address, read);
 	sy__unlock(&debug->lock);
 	return known;
 }

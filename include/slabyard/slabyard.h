@@ -276,7 +276,7 @@ enum sy_bug {
 	SY_BUG_WRONG_SIZE,
 	SY_BUG_WRONG_CACHE,
 	SY_BUG_CHANGED_STATE,
-	SY_BUG_LEAK,
+	SY_BUG_LEAK, SY_BUG_READ_AFTER_FREE, SY_BUG_READ_PAST_THE_END, SY_BUG_READ_BEFORE_THE_START, /* faults of guarded objects */
 	SY_BUGS
 };
 
@@ -381,9 +381,9 @@ struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *)
 /*
  * Reports, on standard error, the objects of a heap with the check for leaks (L) that no root leads to: no word in the program's data,
  * in a thread's stack or registers, or in another object that is reached. Reports come by call stack, the largest first. With age_ns
- * also objects that are older, as possible leaks (Bonwick 1994, section 6.7). Returns how many are lost; 0 without the check. Stops
- * all threads meanwhile, by signal SIGRTMAX - 1. Not from inside a constructor or a signal handler. Programs with the check on
- * do this at exit by themselves.
+ * also objects that are older, as possible leaks (Bonwick 1994, section 6.7). Returns how many are lost; 0 without the check, or
+ * /proc/self/maps (a line then says so). Stops all threads meanwhile, by signal SIGRTMAX - 1. Not from inside a constructor or a
+ * signal handler. Programs with the check on do this at exit by themselves.
  */
 size_t sy_findleaks(struct sy_heap *, uint64_t age_ns);
 

@@ -15,17 +15,18 @@
  */
 #include "leaks.h"
 
+#include "faults.h"
 #include "report.h"
 #include "core/debug/debug.h"
 #include "core/page_interface.h"
 #include "roots.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define MOST_GROUPS 100u
-#define MOST_WATCHED 64u
 
 struct object {
 	uintptr_t start, end; /* what a pointer may point to: one past the end, too; not the zone before it, which policies point to */
@@ -211,6 +212,7 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 	const struct sy_pages_base *pages = sy__pages_base(heap);
 	struct search search = { .heap = heap };
 	size_t bytes, lost = 0;
+	bool complete = false;
 
 	sy__lock(&heap->debug->lock);
 	bytes = (heap->debug->records + 1) * sizeof(struct object);
@@ -223,14 +225,17 @@ static SY__OUT_OF_LINE size_t search_from(struct sy_heap *heap, const struct sy_
 		search.skip[2][0] = (uintptr_t)search.objects;
 		search.skip[2][1] = search.skip[2][0] + bytes;
 		list_objects(&search);
-		sy__roots_visit(start, scan_root, &search);
+		complete = sy__roots_visit(start, scan_root, &search);
 		scan_reached(&search);
 	}
 	sy__unlock(&heap->debug->lock);
 	if (search.objects == MAP_FAILED)
 		return 0;
-	lost = tell(&search, false, age);
-	if (age)
+	if (complete)
+		lost = tell(&search, false, age);
+	else
+		sy__say("slabyard: leaks are not looked for: /proc/self/maps cannot be read\n");
+	if (complete && age)
 		tell(&search, true, age);
 	munmap(search.objects, bytes);
 	return lost;
@@ -251,7 +256,7 @@ SY__OUT_OF_LINE size_t sy_findleaks(struct sy_heap *heap, uint64_t age_ns)
 
 /* ---- At the end of a program -------------------------------------------------------------------------------------- */
 
-static struct sy_heap *watched[MOST_WATCHED]; /* a heap beyond these is not looked at */
+static struct sy_heap *watched[SY__MOST_WATCHED]; /* a heap beyond these is not looked at */
 
 static void look_at_all(void);
 
@@ -264,22 +269,28 @@ void sy__debug_watch(struct sy_heap *heap)
 		return;
 	if (!__atomic_exchange_n(&quick, 1, __ATOMIC_RELAXED))
 		at_quick_exit(look_at_all);
-	for (unsigned i = 0; i < MOST_WATCHED; i++, none = NULL)
+	sy__faults_watch();
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++, none = NULL)
 		if (__atomic_compare_exchange_n(&watched[i], &none, heap, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
 }
 
 void sy__debug_unwatch(struct sy_heap *heap)
 {
-	for (unsigned i = 0; i < MOST_WATCHED; i++)
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++)
 		if (__atomic_load_n(&watched[i], __ATOMIC_ACQUIRE) == heap)
 			__atomic_store_n(&watched[i], NULL, __ATOMIC_RELEASE);
 }
 
+struct sy_heap *sy__debug_watched(unsigned number)
+{
+	return __atomic_load_n(&watched[number], __ATOMIC_ACQUIRE);
+}
+
 __attribute__((destructor)) static void look_at_all(void)
 {
-	for (unsigned i = 0; i < MOST_WATCHED; i++) {
-		struct sy_heap *heap = __atomic_load_n(&watched[i], __ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < SY__MOST_WATCHED; i++) {
+		struct sy_heap *heap = sy__debug_watched(i);
 
 		if (!heap)
 			continue;

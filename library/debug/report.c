@@ -57,16 +57,21 @@ static void make(struct sy__report *report)
 }
 
 static int telling;
+static _Thread_local bool tells;
 
 bool sy__bug_is_told(void)
 {
 	return __atomic_load_n(&telling, __ATOMIC_RELAXED);
 }
 
+bool sy__bug_is_told_elsewhere(void)
+{
+	return sy__bug_is_told() && !tells;
+}
+
 void sy__bug_tell(struct sy_heap *heap, const struct sy__finding *finding)
 {
 	struct sy__report report = { .heap = heap, .finding = finding, .now = sy__now() };
-	static _Thread_local bool tells;
 
 	if (tells)
 		abort(); /* met a bug in a handler of SIGABRT */

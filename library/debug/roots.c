@@ -6,7 +6,9 @@
  * own. Of a stack whose thread does not answer, because it blocks the signal, all counts. Only the kernel knows a thread's alternate stack
  * for signals (sigaltstack), so each thread asks.
  *
- * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote.
+ * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote. A mapping of a
+ * file may be longer than the file, and a touch of what is beyond would be a fault: so pages of files are tried by a call first. Of
+ * shared ones only those in memory count, as a data base may be mapped so that is larger than memory.
  */
 #include "roots.h"
 
@@ -18,7 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,9 +145,43 @@ static uintptr_t live_start(uintptr_t start, uintptr_t end, uintptr_t own_stack)
 	return lowest == end ? start : lowest & ~(sizeof(void *) - 1);
 }
 
+typedef void visitor(void *context, uintptr_t start, uintptr_t end);
+
+/* Whether a page may be read. A filter may refuse the question: it is then taken as in a program's own data. */
+static bool is_readable(uintptr_t page)
+{
+	char byte;
+	struct iovec to = { .iov_base = &byte, .iov_len = 1 }, from = { .iov_base = (void *)page, .iov_len = 1 };
+
+	return syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
+static bool is_in_memory(uintptr_t page, size_t size)
+{
+	unsigned char present = 0;
+
+	return !syscall(SYS_mincore, page, size, &present) && present & 1;
+}
+
+static void visit_file(uintptr_t start, uintptr_t end, bool shared, visitor *visit, void *context)
+{
+	size_t page = (size_t)getpagesize();
+
+	for (uintptr_t next = start & ~(page - 1), from = start; next < end; from = next) {
+		next += page;
+		if ((!shared || is_in_memory(next - page, page)) && is_readable(next - page))
+			visit(context, from, next);
+	}
+}
+
+/* A device's memory is not a program's, but for the two that are files of memory. */
+static bool is_of_device(const char *line)
+{
+	return strstr(line, "/dev/") && !strstr(line, "/dev/zero (deleted)") && !strstr(line, "/dev/shm/");
+}
+
 /* One line of /proc/self/maps: "start-end rwxp …". */
-static void visit_line(const char *line, uintptr_t own_stack, void (*visit)(void *context, uintptr_t start, uintptr_t end),
-                       void *context)
+static void visit_line(const char *line, uintptr_t own_stack, visitor *visit, void *context)
 {
 	char *end_of_start, *end_of_end;
 	uintptr_t start = (uintptr_t)strtoull(line, &end_of_start, 16), end;
@@ -151,12 +189,17 @@ static void visit_line(const char *line, uintptr_t own_stack, void (*visit)(void
 	if (*end_of_start != '-')
 		return;
 	end = (uintptr_t)strtoull(end_of_start + 1, &end_of_end, 16);
-	if (strncmp(end_of_end, " rw", 3) || strstr(line, "/dev/") || strstr(line, "[v"))
+	if (strncmp(end_of_end, " rw", 3) || is_of_device(line) || strstr(line, "[v"))
 		return;
-	visit(context, live_start(start, end, own_stack), end);
+	start = live_start(start, end, own_stack);
+	if (strchr(line, '/'))
+		visit_file(start, end, end_of_end[4] == 's', visit, context);
+	else
+		visit(context, start, end);
 }
 
-static void visit_maps(uintptr_t own_stack, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
+/* False: they cannot be read. */
+static bool visit_maps(uintptr_t own_stack, visitor *visit, void *context)
 {
 	int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	static char line[4200];
@@ -164,7 +207,9 @@ static void visit_maps(uintptr_t own_stack, void (*visit)(void *context, uintptr
 	ssize_t got;
 	static char room[8192];
 
-	while (file >= 0 && (got = read(file, room, sizeof(room))) > 0) {
+	if (file < 0)
+		return false;
+	while ((got = read(file, room, sizeof(room))) > 0) {
 		for (ssize_t i = 0; i < got; i++) {
 			if (room[i] != '\n') {
 				if (length < sizeof(line) - 1)
@@ -176,17 +221,19 @@ static void visit_maps(uintptr_t own_stack, void (*visit)(void *context, uintptr
 			visit_line(line, own_stack, visit, context);
 		}
 	}
-	if (file >= 0)
-		close(file);
+	close(file);
+	return got == 0;
 }
 
-void sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
+bool sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
 {
 	struct sigaction before;
+	bool all;
 
 	visit(context, (uintptr_t)start->registers, (uintptr_t)(start->registers + start->count));
 	stop_world(&before);
 	visit(context, (uintptr_t)world.alternates, (uintptr_t)(world.alternates + MOST_THREADS + 1));
-	visit_maps((uintptr_t)start->stack, visit, context);
+	all = visit_maps((uintptr_t)start->stack, visit, context);
 	release_world(&before);
+	return all;
 }

@@ -103,6 +103,9 @@ static void say_what(const struct sy__finding *finding)
 	case SY_BUG_WRITE_AFTER_FREE:
 	case SY_BUG_WRITE_PAST_THE_END:
 	case SY_BUG_WRITE_BEFORE_THE_START:
+	case SY_BUG_READ_AFTER_FREE:
+	case SY_BUG_READ_PAST_THE_END:
+	case SY_BUG_READ_BEFORE_THE_START:
 		sy__say("%s occurred at offset %s%#lx ", finding->expected == finding->found ? "an access" : "modification",
 		        offset < 0 ? "-" : "", offset < 0 ? -offset : offset);
 		if (finding->expected == finding->found)
@@ -128,7 +131,7 @@ static void say_what(const struct sy__finding *finding)
 		break;
 	case SY_BUG_INTERIOR_FREE:
 		if (finding->known)
-			sy__say("it is %#lx bytes from the start of the object\n", offset);
+			sy__say("it is %s%#lx bytes from the start of the object\n", offset < 0 ? "-" : "", offset < 0 ? -offset : offset);
 		break;
 	case SY_BUG_FOREIGN_FREE:
 		sy__say("no object is there%s\n", finding->known ? ", but one near below" : "");

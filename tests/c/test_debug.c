@@ -50,8 +50,8 @@ static uint32_t checks_of_caches(const char *text, const char *name)
 	return strncmp(name, "kmalloc-", 8) ? SY_DEBUG_FREES : 0;
 }
 
-static const struct sy__debug_hooks hooks = { no_stack, thread, report, all_checks };
-static const struct sy__debug_hooks for_caches = { no_stack, thread, report, checks_of_caches };
+static const struct sy__debug_hooks hooks = { no_stack, thread, report, all_checks, NULL };
+static const struct sy__debug_hooks for_caches = { no_stack, thread, report, checks_of_caches, NULL };
 
 static struct sy_pages *pages;
 
@@ -323,6 +323,28 @@ static void used_again(const struct sy_policy *policy)
 	close_heap(heap);
 }
 
+/* What was freed is known as that, although its memory has been others' since, which are freed, too. */
+static void freed_among_freed(const struct sy_policy *policy)
+{
+	struct sy_heap *heap = open_heap(policy, SY_DEBUG_FREES);
+	char *objects[COUNT], *others[COUNT];
+
+	for (unsigned i = 0; i < COUNT; i++)
+		CHECK(objects[i] = sy_kmalloc(heap, 0, 64, 0, SY_ANY_NODE));
+	for (unsigned i = 0; i < COUNT; i++)
+		sy_kfree(heap, 0, objects[i]);
+	sy_heap_trim(heap);
+	for (unsigned i = 0; i < COUNT; i++)
+		CHECK(others[i] = sy_kmalloc(heap, 0, 2000, 0, SY_ANY_NODE));
+	for (unsigned i = 0; i < COUNT; i++)
+		sy_kfree(heap, 0, others[i]);
+	for (unsigned i = 0; i < COUNT; i++) {
+		sy_kfree(heap, 0, objects[i]);
+		expect(SY_BUG_DOUBLE_FREE, objects[i]);
+	}
+	close_heap(heap);
+}
+
 int main(void)
 {
 	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
@@ -336,6 +358,7 @@ int main(void)
 		one_cache(*policy);
 		guarded(*policy);
 		used_again(*policy);
+		freed_among_freed(*policy);
 	}
 	return 0;
 }

@@ -142,6 +142,50 @@ def test_malloc_and_new_may_be_mixed_on_request(tmp_path: Path, code: str, told:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+MAPPED = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void *volatile held;
+
+int main(int argc, char **argv)
+{
+    int file = open(argv[2], O_RDWR | O_CREAT, 0600);
+    void **shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void **memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_create("m", 0), 0);
+
+    held = malloc(20);
+    if (!strcmp(argv[1], "shared"))
+        shared[3] = malloc(100);
+    else if (!strcmp(argv[1], "beyond")) {
+        ftruncate(file, 10);
+        mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    } else {
+        for (int i = 3; i < 100; i++)
+            close(i);
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 3, 3 });
+    }
+    return memory == MAP_FAILED;
+}
+"""
+
+
+def test_what_is_mapped_is_searched_for_pointers_as_far_as_it_can_be(build: Callable[[str, str], Path], tmp_path: Path) -> None:
+    """A pointer in shared memory holds an object; pages behind the end of a file are not touched; without /proc nothing is told."""
+    program = build("mapped", MAPPED)
+    for what in ("shared", "beyond"):
+        done = run(program, what, str(tmp_path / "file"), debug="L")
+        assert (done.returncode, done.stderr) == (0, ""), what
+    done = run(program, "closed", str(tmp_path / "file"), debug="L")
+    assert (done.returncode, done.stderr) == (0, "slabyard: leaks are not looked for: /proc/self/maps cannot be read\n")
+
+
 def test_a_fault_in_a_guarded_object_names_it(build: Callable[[str, str], Path]) -> None:
     source = BUGGY.replace("object[100] = 1;", "object[200] = 1;")
     done = run(build("guarded", source), "past", debug="GU")

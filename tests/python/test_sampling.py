@@ -14,7 +14,7 @@ from preloaded import POLICIES, environment
 CASES = Path(__file__).resolve().parents[1] / "cases"
 BUGS = {
     "past": "write past the end", "far": "write past the end", "before": "write before the start", "after": "write after free",
-    "read": "write after free", "double": "double free", "interior": "interior free",
+    "read": "read after free", "double": "double free", "interior": "interior free",
 }  # fmt: skip
 
 
@@ -66,6 +66,18 @@ def test_every_allocation(program: str) -> None:
     done = _run([program, "count", "5000"], "yard", "1")
     assert 1000 <= int(done.stdout) < 5000
     assert _run([shutil.which("perl") or "perl", "-e", "my @a = map {[1..3]} 1..5000; print scalar(@a)"], "yard", "1").stdout == "5000"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_objects_of_new_are_sampled_from_the_first_on(tmp_path: Path, policy: str) -> None:
+    """Of the program, and of each thread."""
+    made = str(tmp_path / "new")
+    subprocess.run(["c++", "-std=c++17", "-O1", "-g", "-fno-builtin", "-pthread", str(CASES / "sampled_new.cc"), "-o", made], check=True)
+    done = _run([made, "delete"], policy, "1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+    for where in ("past", "thread"):
+        done = _run([made, where], policy, "1")
+        assert done.returncode == -6 and done.stderr.startswith("slabyard: write past the end: 0x"), (where, done.stderr)
 
 
 @pytest.mark.parametrize("policy", ["yard", "slub", "slob"])

@@ -170,6 +170,8 @@ def test_a_linux_kernel_is_told() -> None:
     told = outcome.kernel_commands(replace(TRIAL, spec="slub:max_order=1,cpu_partial=8,merge=off"))
     assert told == ["boot parameters: slub_max_order=1 slab_nomerge", "for f in /sys/kernel/slab/*/cpu_partial; do echo 8 >$f; done"]
     assert outcome.kernel_commands(replace(TRIAL, spec="slqb:hiwater=9")) == []
+    told = outcome.kernel_commands(replace(TRIAL, spec="slub:debug=FZ,dentry;,max_order=1"))  # a value that goes on behind commas
+    assert told == ["boot parameters: slub_max_order=1"]
 
 
 # ---- Replays -----------------------------------------------------------------------------------------------------

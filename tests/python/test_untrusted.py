@@ -9,8 +9,11 @@ import gzip
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from handmade import Builder, cache
 from slabyard.base.table import Table, harmless, render
@@ -18,6 +21,7 @@ from slabyard.base.terminal import visible
 from slabyard.capture import heaptrack
 from slabyard.command import cli
 from slabyard.trace import dumps
+from slabyard.trace import file as trace
 
 NAMES = ["<script>alert(1)</script>", "\x1b]0;title\x07", '=HYPERLINK("http://x","y")', "../../x", "a\nb",
          "n" * 5000, "+1+1", "@SUM(A1)", "\u202ex"]  # fmt: skip
@@ -43,6 +47,47 @@ def test_nothing_that_a_terminal_obeys(hostile: Path, words: list[str], capfd: p
     assert cli.main([words[0], str(hostile), *words[1:]]) == 3
     told = "".join(capfd.readouterr())
     assert told and not any(sign in told for sign in ("\x1b", "\x07", "\u202e")) and "a bug" not in told
+
+
+def _with_metadata(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """A trace whose metadata says something else, with the checksum of that."""
+    made = Builder()
+    made.metadata.caches = [cache("c", 64)]
+    made.metadata.zones = [trace.Zone(0, "Normal", 0, 4096, 4096, 1, 2, 3)]
+    made.cache_alloc(0, 0)
+    table = pq.read_table(made.write(path))
+    values = json.loads(pq.ParquetFile(path).metadata.metadata[trace.METADATA_KEY])
+    text = change(values)
+    text = json.dumps(values if text is None else text).encode() if not isinstance(text, bytes) else text
+    with_both = {trace.METADATA_KEY: text, trace.CHECKSUM_KEY: trace.checksum(text)}
+    pq.write_table(table.replace_schema_metadata(with_both), path)
+    return path
+
+
+@pytest.mark.parametrize("number", [-1, 10**30, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "place", ["pageblock_order", "span_seconds", "lost", "caches.object_size", "caches.align", "zones.start_pfn", "zones.node", "zones.min"]
+)
+def test_numbers_that_cannot_be_are_damage(tmp_path: Path, place: str, number: float, capfd: pytest.CaptureFixture[str]) -> None:
+    def change(values: dict[str, Any]) -> None:
+        where, _, name = place.rpartition(".")
+        (values[where][0] if where else values)[name] = number
+
+    path = _with_metadata(tmp_path / "t.parquet", change)
+    for words in (["info"], ["replay", "--allocator", "slub"]):
+        assert cli.main([*words, str(path)]) == 2
+        assert capfd.readouterr().err == f"slabyard: {path}: damaged trace metadata; import the capture again\n"
+
+
+def test_lists_without_an_end_in_sight_are_damage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    deep = tmp_path / "deep"
+    assert cli.main(["info", str(_with_metadata(tmp_path / "t.parquet", lambda values: b"[" * 100_000))]) == 2
+    deep.write_text("[" * 100_000)
+    assert cli.main(["diff", str(deep), str(deep)]) == 2
+    deep.write_text("x = " + "[" * 100_000)
+    assert cli.main(["sweep", "run", str(deep), "-o", str(tmp_path / "out")]) == 2
+    told = capfd.readouterr().err
+    assert told.count("\n") == 3 and "a bug" not in told
 
 
 def test_no_cell_is_a_formula(hostile: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def read(path: Path) -> list[Record] | None:
             found = json.loads(head + file.read())
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{path}: JSON that is damaged or cut off; export the records again") from None
     listed = found if isinstance(found, list) else [found]
     if not listed or not all(isinstance(one, dict) and isinstance(one.get("run"), dict) and "schema" in one for one in listed):

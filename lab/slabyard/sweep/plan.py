@@ -102,6 +102,8 @@ def read(path: Path) -> Plan:
         raise UserError(describe_os_error(error, path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no TOML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path}: no TOML: its lists are too deep") from None
     _only(found, ("repetitions", "matrix"), str(path))
     tables = found.get("matrix")
     if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):

@@ -114,7 +114,7 @@ class Store:
             try:
                 row = json.loads(line)
                 row["key"], row["failed"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise UserError(f"{self.folder / JOURNAL}: damaged in line {number}; remove that line") from None
             yield row
 

@@ -275,13 +275,22 @@ class Metadata:
         return None
 
 
+# The largest number that a field of the metadata may have; those that are not here are counts, or bytes, or page frames.
+_MOST = {"object_size": 2**31, "slab_size": 2**31, "align": 2**31, "pageblock_order": 30, "node": 2**15 - 1, "span_seconds": 2**33}
+_MOST_ELSE = 2**62
+
+
 def _build(kind: type[T], values: dict[str, Any]) -> T:
-    """A dataclass from a JSON object; fields that a newer writer added are left out. TypeError for a value of another type."""
+    """A dataclass from a JSON object; fields that a newer writer added are left out. TypeError for a value of another type, ValueError
+    for a number that cannot be.
+    """
     wanted = _types(kind)  # type: ignore[arg-type]
     known = {key: value for key, value in values.items() if key in wanted}
     for key, value in known.items():
         if not isinstance(value, wanted[key]) or (isinstance(value, bool) and bool not in wanted[key]):
             raise TypeError(f"{key} cannot be {value!r}")
+        if isinstance(value, int | float) and not 0 <= value <= _MOST.get(key, _MOST_ELSE):  # so it is no NaN either
+            raise ValueError(f"{key} cannot be {value!r}")
     return kind(**known)
 
 
@@ -344,7 +353,7 @@ class Trace:
                     f"{path}: trace format version {version}, but this slabyard knows version {VERSION} only; import the capture again"
                 )
             self.metadata = Metadata.from_json(text)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(f"{path}: damaged trace metadata; import the capture again") from None
         if not set(SCHEMA.names) <= set(self._file.schema_arrow.names):
             missing = sorted(set(SCHEMA.names) - set(self._file.schema_arrow.names))

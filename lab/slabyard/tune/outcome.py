@@ -106,7 +106,7 @@ _RUNNING = {"slub": ("cpu_partial", "min_partial")}
 def kernel_commands(trial: Trial) -> list[str]:
     """How a running Linux gets these settings: boot parameters, then writes to sysfs. Empty where it has no such tunables."""
     policy, _, rest = trial.spec.partition(":")
-    items = dict(item.split("=", 1) for item in rest.split(",")) if rest else {}
+    items = dict(item.split("=", 1) for item in rest.split(",") if "=" in item)  # the rest are patterns of debug=
     boot = [form.format(items[name]) for name, form in _BOOT.get(policy, {}).items() if name in items]
     if items.get("merge") == "off" and policy in _BOOT:
         boot.append("slab_nomerge")
