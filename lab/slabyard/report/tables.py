@@ -354,9 +354,9 @@ def given_back(workload: Section) -> Grid | None:
     ]
     if any(number(one.exact.get(name)) for one in told for name in ("reclaim_askings", "reclaim_urgent_askings")):
         columns += [
-            Column("asked", "Times that memory was asked back, as it was short", partial(count, "reclaim_askings")),
+            Column("asked", "Times that memory was asked back when it was short", partial(count, "reclaim_askings")),
             Column(f"given ({unit})", "Given back then", partial(memory, workload, "reclaimed_pages")),
-            Column("asked urgently", "Times that memory was asked back before a request would fail", partial(count, "reclaim_urgent_askings")),
+            Column("asked urgently", "The same before a request would fail", partial(count, "reclaim_urgent_askings")),
             Column(f"given urgently ({unit})", "Given back then", partial(memory, workload, "reclaimed_urgent_pages")),
         ]
     if any((number(one.run.get("nodes")) or 0) > 1 for one in told):
