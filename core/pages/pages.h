@@ -281,9 +281,11 @@ static inline struct sy_page *sy__page(const struct sy_pages *pages, uint64_t nu
 /* Pages from the first one on that there are addresses for. */
 static inline uint64_t sy__addressed(const struct sy_pages *pages)
 {
-	const char *end = (const char *)pages->memory_reserved + pages->memory_bytes;
-	uint64_t count = pages->in_buffer ? pages->base.page_count : (uint64_t)(end - pages->base.memory) >> SY_PAGE_SHIFT;
+	uint64_t count;
 
+	if (pages->in_buffer)
+		return pages->base.page_count;
+	count = (uint64_t)((const char *)pages->memory_reserved + pages->memory_bytes - pages->base.memory) >> SY_PAGE_SHIFT;
 	return count < pages->base.page_count ? count : pages->base.page_count;
 }
 
