@@ -176,6 +176,7 @@ def test_missing_measures_are_dashes_and_zero_is_zero() -> None:
     cells = re.findall(r"<tr>.*?</tr>", drawn(memory))[-2:]
     assert ">0</td>" in cells[0] and cells[1].count("<td>\u2013</td>") == 2
     assert ranks.sentence(section(record("slub"))) == "The records hold no measure to compare."
+    assert ranks.sentence(section(record("slub", timed={"runs": 2}))) == "Too few runs to compare: an interval needs 3."
     report.page([record("slub"), {}, {"run": None, "exact": [], "timed": 4}])
 
 

@@ -301,6 +301,8 @@ def sentence(workload: Section) -> str:
     said = [clause for clause in clauses if clause]
     if compared and all(one.exact.get("requests") == 0 for one in compared):
         said.insert(0, "nothing was requested")
+    if not said and any(0 < (number(one.timed.get("runs")) or 0) < FEWEST_RUNS for one in compared):
+        return f"Too few runs to compare: an interval needs {FEWEST_RUNS}."
     if not said:
         return "The records hold no measure to compare."
     text = "; ".join(said) + "."
