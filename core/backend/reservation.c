@@ -164,8 +164,8 @@ static uint64_t empty_from(const struct sy__zone *zone)
 	return from;
 }
 
-/* Takes the pages from this one on off their lists. Their descriptors read zero then, as those of pages that have not grown do, but for a
- * bare block's first. */
+/* Takes the pages from this one on off their lists. Their descriptors then read zero, like those of pages that have not grown, except a
+ * bare block's first one. */
 static void remove_from(struct sy__zone *zone, uint64_t from)
 {
 	struct sy_page *head = sy__page(zone->pages, from), *end = sy__page(zone->pages, zone->next_ungrown);
@@ -214,7 +214,7 @@ static void ungrow(struct sy__zone *zone, uint64_t wanted)
 		ungrow_from(zone, from);
 }
 
-/* Gives the only block addresses for so many pages, or, where there are not as many, leaves what it has. */
+/* Gives the only block addresses for this many pages. False: they are taken, and the block keeps the addresses that it has. */
 static bool resize_block(struct sy_pages *pages, uint64_t wanted)
 {
 	const struct sy__zone *zone = &pages->zones[0];
@@ -241,8 +241,8 @@ static bool resize(struct sy_heap *heap, uint64_t wanted)
 	blocks = within(grown ? grown : 1, wanted >> SY_MAX_ORDER, pages->block_count);
 	if (blocks < before && !shorten(heap, blocks))
 		return false;
-	if (blocks == 1 || sy__addressed(pages) < SY__MAX_BLOCK)
-		return resize_block(pages, wanted) && (blocks <= before || extend_most(heap, before, blocks));
+	if ((blocks == 1 || sy__addressed(pages) < SY__MAX_BLOCK) && !resize_block(pages, wanted))
+		return false;
 	return blocks <= before || extend_most(heap, before, blocks);
 }
 

@@ -112,7 +112,7 @@ static inline unsigned sy__slot_count(void)
 	return most ? most : SY_THREAD_SLOTS;
 }
 
-/* Of that many slots. */
+/* How many of that many slots are shared. */
 static inline unsigned sy__shared_of(unsigned slots)
 {
 	return slots > SY_FEWEST_THREAD_SLOTS ? SY_SHARED_SLOTS : 1;

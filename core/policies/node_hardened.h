@@ -269,8 +269,8 @@ static struct sy_page *take_retired(struct sy__node_cache *cache, unsigned from)
 	return page;
 }
 
-/* Where a slab queues that nobody has: at the head of its node's list, behind the first one of that, or, without an object in use, at
- * the end, as those in use serve first. */
+/* Whether a slab joins its node's list at the head. If not, one with objects in use joins second, and one without joins at the end, as it
+ * is to serve last. */
 static bool place_at_head(const struct sy__node_cache *cache, struct sy__node *node, uint64_t word, bool at_head)
 {
 	if (cache->harden & SY__HARDEN_RANDOM)

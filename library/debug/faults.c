@@ -4,7 +4,7 @@
  * the fault is the program's own: the program's former handler gets it, or, if it had none, the handler takes itself away, and the
  * fault comes again. A program that handles these signals itself later takes the handler's place.
  *
- * The handler is set up once. A second time it might become the former of one that knows it as its own.
+ * The handler is set up once. If it were set up again behind a handler that passes faults on to it, each would call the other without end.
  *
  * A program that ends itself (SIGABRT: abort, assert, std::terminate) may do so because of damage: that is looked for, too.
  */
@@ -129,7 +129,7 @@ static void fault(int signal, siginfo_t *information, void *registers)
 	pass_on(signal, information, registers);
 }
 
-/* A filter might not expect the calls; a fault then ends the program without a word of ours. */
+/* A system-call filter might not allow sigaction. A fault then ends the program without a report. */
 void sy__faults_watch(void)
 {
 	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
