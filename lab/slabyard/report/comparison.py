@@ -17,7 +17,7 @@ from ..trace.file import events_lost
 
 LEGEND = (
     "ns/op: median time of one allocation or free of an object, with its 95% interval. p99: 99 of 100 take no longer, in ns. page: median "
-    "time, in ns, of one page event of everything but the allocator. start: memory in slabs and large allocations before the first event. "
+    "time, in ns, of one page request of other kernel code. start: memory in slabs and large allocations before the first event. "
     "grew: the peak less the start. kept: the end less the start. waste: percentage of the memory held at the peak that nobody asked for. "
     "Memory is ranked by what grew; a difference below 1% is a tie. events: blocks taken from another migrate type "
     "(mm_page_alloc_extfrag). Memory and events are exact, so they have no interval; a malloc's memory is measured. recorded: the kernel "

@@ -185,7 +185,7 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
         f"Time, with {measures.confidence(number(one.timed.get('runs')) for one in workload.series)} interval": [
             Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
             Column("per op. (ns)", "Time for each allocation or free of an object", partial(timed_text, "ns_per_operation"), "time"),
-            Column("per page (ns)", "Time for each page event of the environment", partial(timed_text, "ns_per_page_operation")),
+            Column("per page (ns)", "Time for each page request of other kernel code", partial(timed_text, "ns_per_page_operation")),
         ],
         **cost_columns(workload),
         "Latency (ns)": [

@@ -39,7 +39,7 @@ class Measure:
 MEASURES = (
     Measure("seconds", "timed", "s", "time of the whole replay"),
     Measure("ns_per_operation", "timed", "ns", "time per allocation or free of an object"),
-    Measure("ns_per_page_operation", "timed", "ns", "time per page event of the environment"),
+    Measure("ns_per_page_operation", "timed", "ns", "time per page request of other kernel code"),
     Measure("events_per_second", "timed", "1/s", "events replayed a second"),
     Measure("requests", "exact", "", "allocation requests"),
     Measure("failures", "exact", "", "requests refused"),
