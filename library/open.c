@@ -204,7 +204,8 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		heap->on_bug = sy__bug_report;
 		heap->on_failure = sy__wait_kmalloc;
 		heap->on_cache_failure = sy__wait_cache_alloc;
-		sy__debug_watch(heap);
+		if (heap->debug)
+			heap->debug->hooks->attached(heap);
 		sy__anchor_drop();
 		return heap;
 	}

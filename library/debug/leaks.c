@@ -15,7 +15,6 @@
  */
 #include "leaks.h"
 
-#include "faults.h"
 #include "report.h"
 #include "core/debug/debug.h"
 #include "core/page_interface.h"
@@ -265,11 +264,8 @@ void sy__debug_watch(struct sy_heap *heap)
 	static int quick; /* quick_exit calls no destructor */
 	struct sy_heap *none = NULL;
 
-	if (!heap->debug)
-		return;
 	if (!__atomic_exchange_n(&quick, 1, __ATOMIC_RELAXED))
 		at_quick_exit(look_at_all);
-	sy__faults_watch();
 	for (unsigned i = 0; i < SY__MOST_WATCHED; i++, none = NULL)
 		if (__atomic_compare_exchange_n(&watched[i], &none, heap, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
