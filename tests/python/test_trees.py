@@ -101,6 +101,18 @@ def test_a_fork_copies_nodes_for_the_child() -> None:
     assert implied(taken(rows)[0]) == [2, 4], "not the parent's, nor those of its other child"
 
 
+def test_a_tree_that_another_process_ends() -> None:
+    """The last to hold an address space may be one that reads /proc; the number of the process that it was of is given again."""
+    rows = Rows()
+    rows.areas(40, task=1)
+    for number in range(4):
+        rows.node(number, task=1)
+    rows.end(0, task=2)
+    rows.areas(1, task=1)
+    rows.node(5, task=1)
+    assert implied(taken(rows)[0]) == [1, 2, 3]
+
+
 def test_exec_makes_a_new_tree() -> None:
     rows = Rows()
     rows.node(0, task=1)

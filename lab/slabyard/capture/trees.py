@@ -141,8 +141,9 @@ class Trees:
         return self._trees
 
     def _own_tree(self, process: int) -> int:
+        """Where another process has ended the tree (it was the last to hold the address space), this number is of a new process."""
         tree = self._own.get(process)
-        if tree is None:
+        if tree is None or tree not in self._areas:
             tree = self._own[process] = self._new_tree()
         return tree
 
@@ -164,9 +165,9 @@ class Trees:
 
     def _replace(self, process: int, time: int, cpu: int) -> None:
         """Has the process's own tree give up the oldest nodes that are more than it needs."""
-        tree = self._own.get(process)
-        members = self._members.get(tree, {}) if tree is not None else {}
-        if tree is None or len(members) <= (most := int(max(0, self._areas[tree]) / AREAS_OF_NODE + SPARE)):
+        tree = self._own_tree(process)
+        members = self._members.get(tree, {})
+        if len(members) <= (most := int(max(0, self._areas[tree]) / AREAS_OF_NODE + SPARE)):
             return
         gathered = self._gathered.setdefault(cpu, [])
         while len(members) > most:
