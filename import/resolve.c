@@ -12,16 +12,17 @@
  * events were lost. The capture then contradicts itself, and the contradiction proves the event:
  *   - an address is allocated that is still live: it was freed before;
  *   - a page run is freed, or handed out again, while objects in it are live: they were all freed before;
- *   - an object is freed that was never allocated, in a run younger than the trace: it was allocated before;
+ *   - an object is freed that was never allocated, in a run younger than the trace: it was allocated before. So it was where one was freed
+ *     already in an older run, if the kernel said which pages were slabs when the capture began;
  *   - a page is handed out that is part of a live run: that run was freed before;
  *   - a page is freed that was freed already: it was allocated before;
  *   - part of a run is freed: the run was split (split_page) into pieces of that size.
  * imply_free() and unmatched_free() choose the place of such an event within the time that is left open; docs/trace-format.md says
  * why.
  *
- * Older than the trace. A free of an object in a page older than the trace frees an object older than the trace. So does a free of
- * a page that the trace has not seen before, for a page: the allocator's, if the kernel said so when the capture began, or if an
- * object was seen in it.
+ * Older than the trace. The first event of an address in a page older than the trace, if it is a free, frees an object older than the
+ * trace. So does a free of a page that the trace has not seen before, for a page: the allocator's, if the kernel said so when the
+ * capture began, or if an object was seen in it.
  *
  * Caches, see caches.c.
  */
@@ -50,6 +51,7 @@ struct walk {
 	struct live_map objects;
 	struct live_pool pool;
 	uint32_t now; /* ordinal of the record */
+	bool knows_slabs; /* which page frames were slabs when the capture began */
 	uint64_t runs_judged, runs_mixed; /* with two objects or more; of these, with different strides */
 };
 
@@ -67,8 +69,9 @@ static struct implied *imply(struct walk *walk, enum implied_kind kind, uint64_t
 /* ---- Objects in runs -------------------------------------------------------------------------------------------- */
 
 /*
- * A freed object in a run younger than the trace leaves its entry as a tombstone until the run ends. If the address is then freed
- * again without an allocation, the tombstone tells since when it was free.
+ * A freed object leaves its entry as a tombstone until its run ends. If the address is then freed again without an allocation, the
+ * tombstone tells since when it was free. In a run older than the trace only where slabs are known: with a snapshot that comes later, as
+ * of a boot, what is estimated to be older then is nearer to the kernel's slabs without such allocations.
  */
 
 static void put_into_run(struct walk *walk, uint32_t object, uint32_t run)
@@ -100,7 +103,7 @@ static void object_gone(struct walk *walk, uint32_t object)
 static void mark_freed(struct walk *walk, uint32_t object)
 {
 	struct live *live = &walk->pool.entries[object];
-	if (live->run == NONE || walk->runs[live->run].older) {
+	if (live->run == NONE || (walk->runs[live->run].older && !walk->knows_slabs)) {
 		object_gone(walk, object);
 		return;
 	}
@@ -284,15 +287,17 @@ static void unmatched_free(struct walk *walk, const struct record *record, uint3
 	struct resolution *result = walk->result;
 	APPEND(result->unmatched_frees, result->unmatched_free_count, result->unmatched_free_room,
 	       run == NONE ? NONE : walk->runs[run].history);
-	if (run == NONE || walk->runs[run].older)
+	if (run == NONE || (walk->runs[run].older && !walk->knows_slabs))
 		return;
-	uint32_t known_free = tombstone == NONE ? walk->runs[run].born : walk->pool.entries[tombstone].since;
-	/* Bulk allocations fill slabs when they are new. So the event is placed as early as it can be. */
-	struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, known_free + 1);
-	implied->history = walk->runs[run].history;
-	implied->call_site = record->call_site;
-	implied->name = record->name;
-	implied->free_kind = record->kind;
+	if (tombstone != NONE || !walk->runs[run].older) {
+		uint32_t known_free = tombstone == NONE ? walk->runs[run].born : walk->pool.entries[tombstone].since;
+		/* Bulk allocations fill slabs when they are new. So the event is placed as early as it can be. */
+		struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, known_free + 1);
+		implied->history = walk->runs[run].history;
+		implied->call_site = record->call_site;
+		implied->name = record->name;
+		implied->free_kind = record->kind;
+	}
 	if (tombstone == NONE) {
 		tombstone = live_add(&walk->objects, &walk->pool, record->address);
 		put_into_run(walk, tombstone, run);
@@ -509,7 +514,7 @@ static void resolve_late(struct walk *walk)
 
 void resolve(struct capture *capture, const struct base *base, const struct slab_frames *slabs, struct resolution *result)
 {
-	struct walk walk = {.result = result, .base = base};
+	struct walk walk = {.result = result, .base = base, .knows_slabs = slabs->count > 0};
 	*result = (struct resolution){0};
 	page_map_init(&walk.pages);
 	for (size_t i = 0; i < slabs->count; i++)

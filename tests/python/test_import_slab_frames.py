@@ -72,3 +72,25 @@ def test_a_slab_of_before_whose_page_is_allocated_anew_is_young(tmp_path: Path) 
     capture.free_pages(0x8000)
     imported(capture, tmp_path, [0x8000, *frames])
     assert [row["owner"] for row in rows(tmp_path / "t.parquet") if row["kind"] == "mm_page_free"] == ["environment"]
+
+
+def test_a_second_free_in_an_older_slab_proves_an_allocation(tmp_path: Path) -> None:
+    """The first free is of an object older than the trace; then something was allocated there, in bulk, and freed again."""
+    capture = Capture()
+    frames = scattered(60)
+    capture.alloc(at(frames[0]), 512, 512)
+    capture.free(at(frames[0]))  # by a function that so is known
+    for frame in frames:
+        capture.free(at(frame, 512))
+    capture.free(at(frames[1], 512))
+    metadata = imported(capture, tmp_path, frames)
+    seen = [row for row in rows(tmp_path / "t.parquet") if row["address"] == at(frames[1], 512)]
+    assert [(row["kind"], row["origin"]) for row in seen] == [
+        ("kmem_cache_free", "older"),
+        ("kmem_cache_alloc", "implied"),
+        ("kmem_cache_free", "recorded"),
+    ]
+    assert seen[1]["object"] == seen[2]["object"] != trace.NO_OBJECT and seen[1]["size"] == 512
+    assert (metadata.unknown_frees, metadata.implied_allocations) == (60, 1)
+    metadata = imported(capture, tmp_path, None)
+    assert (metadata.unknown_frees, metadata.implied_allocations) == (61, 0), "of a capture that does not say what was a slab"

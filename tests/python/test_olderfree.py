@@ -294,6 +294,41 @@ def test_a_place_that_was_free_first_has_no_older_object(tmp_path: Path) -> None
     assert sorted(slabs_of(section(build.write(tmp_path / "t.parquet"), b"laid"))) == ["." * 16, "f" * 16]
 
 
+def test_in_a_slab_that_never_goes_something_stays(tmp_path: Path) -> None:
+    """Of 40 slabs, half full on average, 15 objects of each of twenty are freed. Ten of these slabs are given back; the other ones are
+    not, so something was in the sixteenth place."""
+    build = of_slabs(40, 330)
+    build.metadata.kernel = "6.18.0"
+    used(build, 100, range(1), 0)
+    for frame in range(200, 220):
+        older_frees(build, frame, 15)
+    for frame in range(200, 210):
+        build.page_free(scratch.NONE, address=frame, origin="older", owner="slab")
+    path = build.write(tmp_path / "t.parquet")
+    slabs = slabs_of(section(path, b"laid"))
+    assert (slabs.count("f" * 15 + "s"), slabs.count("f" * 15 + ".")) == (10, 10)
+    with Workload(path, Options()) as workload:
+        exact = workload.exact("slub:min_partial=0")
+    assert exact["held_pages_start"] - exact["held_pages_end"] == 10
+
+
+def test_single_pages_of_which_no_object_is_seen_go(tmp_path: Path) -> None:
+    """Slabs of one page that were emptied without an event. No page comes back of a kmalloc of 4 KiB alone, so four go at a time."""
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.direct_map.base = hex(BASE)
+    build.metadata.caches = [handmade.cache("dentry", 256)]
+    info = "slabinfo - version: 2.1\ndentry 16 16 256 16 1 : tunables 0 0 0 : slabdata 1 1 0\n"
+    build.snapshot("start", {"slabinfo": info, "meminfo": f"Slab: {4 * (1 + 1024)} kB\n"}, {"dentry": {"cpu_slabs": "0"}})
+    build.metadata.kernel = "6.18.0"
+    used(build, 100, range(1), 0)
+    for number in range(10):
+        build.page_free(scratch.NONE, address=4096 + number, origin="older", owner="slab")
+    with Workload(build.write(tmp_path / "t.parquet"), Options()) as workload:
+        exact = workload.exact("slub")
+    assert exact["held_pages_start"] - exact["held_pages_end"] == 8
+
+
 def test_more_places_than_a_slab_has(tmp_path: Path) -> None:
     """Addresses of a damaged trace, at which no objects begin: those that are seen last are left out."""
     build = of_slabs(2, 32)

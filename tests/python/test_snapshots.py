@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from slabyard.trace import gfp, snapshots
+from slabyard.trace.file import Cache
 
 SLABINFO = """slabinfo - version: 2.1
 # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata
@@ -91,6 +92,20 @@ def test_slab_attributes_follow_merged_caches(tmp_path: Path) -> None:
     found = snapshots.take_slab_attributes(tmp_path)
     assert found == {"fork_notes": {"object_size": "64"}, "kmalloc-64": {"object_size": "64"}}
     assert snapshots.take_slab_attributes(tmp_path / "absent") is None
+
+
+def test_the_name_of_a_merged_cache_tells_that_it_is_charged(tmp_path: Path) -> None:
+    """As /sys/kernel/slab of Linux 6.18 has files_cache, task_group, ext4's inodes and kmalloc's: mm/slub.c, create_unique_id()."""
+    links = {"files_cache": ":A-0000704", "task_group": ":0000704", "pidfs_attr_cache": ":aA-0000032", "buffer_head": ":a-0000104"}
+    for name, target in links.items():
+        (tmp_path / target).mkdir()
+        (tmp_path / target / "object_size").write_text("64\n")
+        (tmp_path / name).symlink_to(target)
+    found = snapshots.take_slab_attributes(tmp_path) or {}
+    caches = {name: Cache(name, 64) for name in found}
+    for name, cache in caches.items():
+        cache.describe(found[name])
+    assert {name for name, cache in caches.items() if cache.account} == {"files_cache", "pidfs_attr_cache"}
 
 
 def test_gfp_flags() -> None:

@@ -57,6 +57,7 @@ DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machin
 PLAIN_CLASS = re.compile(r"kmalloc-\d+k?$")
 SHEAF_HEADER, WORD = 32, 8  # bytes
 LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
+LEAST_LARGE = 4  # pages of a kmalloc that is not in a slab; there are classes up to 8 KiB
 GOLDEN = 0.6180339887498949
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
@@ -136,7 +137,7 @@ def older_objects(
         proved = [kind.as_proved(traffic.vacant) for kind in kinds]
         laid = [
             *_arranged_all(proved, _typed(owner, frees, kinds, traffic.page_kinds), handles, traffic, traffic.vacant, layout_cpus),
-            large,
+            _laid_large(large),
         ]
     return Older(np.concatenate(objects), np.concatenate([_large(0), *laid]), handles, translation.handles + len(owner))
 
@@ -189,6 +190,16 @@ def _older_large(frees: Frees, handles: np.ndarray, snapshot: Snapshot, opens: b
     out = _large(len(mine) + (there - int(pages[mine].sum()) >> LARGE_ORDER))
     out["handle"][: len(mine)], out["size"][: len(mine)] = handles[mine], pages[mine] << 12
     return out
+
+
+def _laid_large(large: np.ndarray) -> np.ndarray:
+    """The same (dtype OLDER) where a kmalloc of so many pages would be in a slab, from which no page would come back: with the last of each
+    LEAST_LARGE pages a block of that many goes."""
+    pages = large["size"].astype(np.int64) >> 12
+    small = np.where((large["handle"] != NONE) & (pages < LEAST_LARGE), pages, 0)
+    out = large.copy()
+    out["size"] = np.where(small, np.diff(np.cumsum(small) // LEAST_LARGE, prepend=0) * LEAST_LARGE, pages) << 12
+    return out[out["size"] > 0]
 
 
 def _large_blocks(snapshot: Snapshot) -> int:
@@ -427,7 +438,9 @@ def _arranged(
     proved = _dealt(vacated, proved)
     # Of a slab that was allocated from, all that was free has been seen.
     used = np.where(empty > 0, kind.slab_objects - empty, kind.per_slab)
-    stay = _dealt(total - freed, np.where(gone, 0, np.maximum(0, used - counts)))
+    # A slab that never went has never been empty.
+    least = _dealt(total - freed, (~gone & (counts + empty < kind.slab_objects)).astype(np.int64) * kind.proved)
+    stay = least + _dealt(total - freed - int(least.sum()), np.where(gone, 0, np.maximum(0, used - counts - least)))
     holes = proved + _dealt(vacated - int(proved.sum()), np.maximum(0, kind.slab_objects - counts - stay - proved))
     if kind.proved:  # whole slabs, or what is behind a group would not be in slabs as it was
         holes += _in_turn(vacated - int(holes.sum()), kind.slab_objects - counts - stay - holes)

@@ -123,6 +123,7 @@ class Cache:
         self.typesafe_by_rcu = number("destroy_by_rcu") == 1
         self.hwcache_align = number("hwcache_align") == 1
         self.reclaimable = number("reclaim_account") == 1
+        self.account = number("account") == 1
         self.dma = number("cache_dma") == 1
         self.no_merge = never_merged(self.name, attributes)
         self.slab_size = number("slab_size") or self.slab_size

@@ -203,10 +203,14 @@ ATTRIBUTES = (
 )  # fmt: skip
 
 
+_CHARGED = re.compile(r":[a-zA-Z]*A[a-zA-Z]*-")
+
+
 def take_slab_attributes(folder: Path, wanted: Sequence[str] = ATTRIBUTES) -> dict[str, dict[str, str]] | None:
     """/sys/kernel/slab as {cache: {attribute: value}}; None where the kernel has none.
 
-    A merged cache is a link to a folder with a made-up name (`:0000064`); its attributes stand under every one of its names.
+    A cache that may merge is a link to a folder with a made-up name (`:aA-0000064`), whose letters are flags by which caches merge. What
+    is read there stands under every name that is such a link, with `account` 1 where the A is in it: no file tells that flag.
     """
     try:
         entries = sorted(os.listdir(folder))
@@ -221,6 +225,8 @@ def take_slab_attributes(folder: Path, wanted: Sequence[str] = ATTRIBUTES) -> di
             continue
         if target not in known:
             known[target] = _attributes(Path(target), wanted)
+            if _CHARGED.match(Path(target).name):
+                known[target]["account"] = "1"
         caches[entry] = known[target]
     return caches
 
