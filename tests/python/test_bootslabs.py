@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import handmade
 import numpy as np
 import pytest
 
-from slabyard.capture import writer
+from slabyard.capture import importer, writer
 from slabyard.capture.fullslabs import FullSlabs
 from slabyard.capture.inputs import About
 from slabyard.replay import scratch
@@ -17,6 +20,7 @@ from slabyard.replay.allocators import policies as described
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import file as trace
 
+ROOT = Path(__file__).parents[2]
 BASE = 0xFFFF888000000000
 POLICIES = [one["name"] for one in described()]
 OLD, YOUNG = 100, 200  # page frames
@@ -256,6 +260,18 @@ def test_what_is_no_proof_of_full_slabs() -> None:
     rows.objects(2, 5, kind=_FREE)
     rows.objects(4, 0)
     assert [one[:3] for one in rows.implied()] == [(_ALLOC, 2, 3), (_ALLOC, 2, 4)]
+
+
+@pytest.mark.parametrize("uptime", [0, 100])
+def test_a_capture_from_boot_tells_it_by_its_clock(uptime: int, tmp_path: Path) -> None:
+    """Of a real kernel's first 20,000 lines, as they are and as of a machine that had run for a while."""
+    with lzma.open(ROOT / "tests/data/linux-6.12-um-slub/hackbench/trace.txt.xz", "rt") as text:
+        lines = list(itertools.islice(text, 20_000))
+    later = re.compile(r"(?<= )(\d+)(?=\.\d{6}: )")
+    (tmp_path / "t.txt").write_text("".join(later.sub(lambda found: str(int(found[1]) + uptime), line, count=1) for line in lines))
+    metadata = importer.import_trace(tmp_path / "t.txt", tmp_path / "t.parquet")
+    assert metadata.direct_map.explained > metadata.direct_map.older > 0
+    assert metadata.from_boot == (uptime == 0)
 
 
 HEADER = {
