@@ -10,6 +10,7 @@
  * The texts come from a file that may be made up. UTF-8 stays as it is; a byte that is no UTF-8 becomes `\xff`, four characters.
  */
 #include "import.h"
+#include "values.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,8 @@
 #include <string.h>
 
 #include "programs/json.h"
+
+#define FIRST_SECOND UINT64_C(1000000000) /* ns: of a kernel that is traced from its start */
 
 static void put_texts(struct json *json, const char *key, const struct interner *texts)
 {
@@ -105,6 +108,7 @@ static void put_scans(struct json *json, const struct capture *capture)
 	json_count(json, "cpus", cpus);
 	json_count(json, "nodes", nodes);
 	json_count(json, "span_ns", capture->last_time - capture->first_time);
+	json_bool(json, "from_boot", capture->first_time - TIME_ZERO < FIRST_SECOND);
 	if (pageblock_order != NONE)
 		json_count(json, "pageblock_order", pageblock_order);
 	if (least_pfn != UINT64_MAX) {
@@ -191,6 +195,7 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	json_count(json, "explained", result->explained);
 	json_count(json, "older", result->older_objects);
 	json_count(json, "unexplained", result->unexplained);
+	json_count(json, "numbers", result->numbers);
 	json_count(json, "page_size", (uint64_t)1 << base->shift);
 	json_bool(json, "shared_pages", result->shared_pages);
 	json_bool(json, "hashed", base->hashed);

@@ -440,6 +440,7 @@ struct resolution {
 	uint32_t unmatched_free_count, unmatched_free_room;
 	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
 	uint64_t page_contradictions; /* pages taken while they were held; blocks of several given back twice */
+	uint32_t numbers;        /* of objects and runs that ever lived at one time, at most */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;
 };

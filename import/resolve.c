@@ -533,6 +533,7 @@ void resolve(struct capture *capture, const struct base *base, const struct slab
 		}
 	}
 	resolve_late(&walk);
+	result->numbers = walk.pool.count + walk.run_count;
 	page_map_free(&walk.pages);
 	live_map_free(&walk.objects);
 	live_pool_free(&walk.pool);

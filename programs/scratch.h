@@ -16,7 +16,7 @@
 #include "fault.h"
 
 #define SCRATCH_MAGIC "SLABYARD"
-#define SCRATCH_VERSION 2u
+#define SCRATCH_VERSION 3u
 #define SCRATCH_ALIGN 64u
 #define NO_HANDLE UINT32_MAX /* of an older object: never freed in the trace */
 #define VACATED (UINT32_MAX - 1) /* of an older object: freed once all older objects are there, for the hole that it leaves */
@@ -98,6 +98,7 @@ struct scratch_run {
 	uint64_t grace_ns;              /* length of an RCU grace period */
 	uint16_t kernel, merges;        /* struct sy_kernel: its version; 0 or 1 */
 	uint32_t longest_wait_us;       /* of the recorded allocator for a grace period, at most; 0: not known */
+	uint32_t beside, reserved;      /* 0 or 1: slabs in which older objects stay are no part of what is held */
 };
 
 _Static_assert(sizeof(struct scratch_header) == 16, "header");
@@ -108,7 +109,7 @@ _Static_assert(sizeof(struct scratch_zone) == 72, "zone");
 _Static_assert(sizeof(struct scratch_free_blocks) == 392, "free blocks");
 _Static_assert(sizeof(struct scratch_older) == 16, "older object");
 _Static_assert(sizeof(struct scratch_grace) == 16, "grace period");
-_Static_assert(sizeof(struct scratch_run) == 48, "run");
+_Static_assert(sizeof(struct scratch_run) == 56, "run");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the scratch file is read in place, and is little endian");
 
 /* A validated scratch file. Nothing in these arrays needs another check. */

@@ -58,9 +58,9 @@ void exact_look(struct exact *exact, struct point *point)
 	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	point->slab_pages = counters->slab_pages;
-	point->large_pages = counters->large_pages;
-	point->held_pages = counters->slab_pages + counters->large_pages;
+	point->slab_pages = exact_slab_pages(exact);
+	point->large_pages = exact_large_pages(exact);
+	point->held_pages = point->slab_pages + point->large_pages;
 	point->metadata_pages = counters->metadata_pages;
 	point->taken_pages = counters->taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
@@ -69,7 +69,7 @@ void exact_look(struct exact *exact, struct point *point)
 
 static uint64_t held_pages(const struct exact *exact)
 {
-	return exact->counters->slab_pages + exact->counters->large_pages;
+	return exact_slab_pages(exact) + exact_large_pages(exact);
 }
 
 static void raise(uint64_t *peak, uint64_t value)
@@ -84,8 +84,8 @@ static void look_for_peaks(struct exact *exact)
 	const struct sy_heap_counters *counters = exact->counters;
 	uint64_t held = held_pages(exact);
 
-	raise(&exact->slab_peak, counters->slab_pages);
-	raise(&exact->large_peak, counters->large_pages);
+	raise(&exact->slab_peak, exact_slab_pages(exact));
+	raise(&exact->large_peak, exact_large_pages(exact));
 	raise(&exact->metadata_peak, counters->metadata_pages);
 	if (held > exact->held_peak) {
 		exact->held_peak = held;
@@ -635,6 +635,10 @@ bool exact_run(struct exact *exact, struct stage *stage, bool scalars_alone, str
 		return false;
 	}
 	driver_each_older(exact->driver, count_older, exact);
+	if (!exact_find_beside(exact, fault)) {
+		exact_release(exact);
+		return false;
+	}
 	look_before(exact);
 	if (stage->options->locks && exact->driver->heap) {
 		exact->locks = sy_lab_count_locks(exact->driver->heap);

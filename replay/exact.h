@@ -117,6 +117,9 @@ struct exact {
 	uint64_t held_peak, slab_peak, large_peak, metadata_peak, requested_peak;
 	uint64_t requested_at_held_peak, large_at_held_peak;
 
+	/* Pages of slabs and large allocations that were there before and stay: no part of what is held (exact_beside.c). */
+	uint64_t beside_slab, beside_large;
+
 	/* Counters before the first event. */
 	uint64_t slow_before, fallbacks_before, taken_before, held_before, large_before;
 	uint64_t free_blocks_before[SY_ORDERS];
@@ -153,6 +156,24 @@ static inline uint32_t exact_large_row(const struct exact *exact)
 {
 	return exact_class_row(exact, exact->class_count + 1);
 }
+
+static inline uint64_t exact_slab_pages(const struct exact *exact)
+{
+	return exact->counters->slab_pages - exact->beside_slab;
+}
+
+static inline uint64_t exact_large_pages(const struct exact *exact)
+{
+	return exact->counters->large_pages - exact->beside_large;
+}
+
+static inline uint64_t exact_beside(const struct exact *exact)
+{
+	return exact->beside_slab + exact->beside_large;
+}
+
+/* Finds what is beside; for a populated heap, before its first event. False: no memory. */
+bool exact_find_beside(struct exact *, struct fault *);
 
 /* Runs the whole trace on what is populated. False: see fault; nothing is kept. scalars_alone: in two thirds of the time. */
 bool exact_run(struct exact *, struct stage *, bool scalars_alone, struct fault *);

@@ -64,7 +64,7 @@ static void write_shrink(struct json *json, struct exact *exact)
 
 	shrink_fully(exact);
 	json_count(json, "shrink_pages", before - held_pages(heap));
-	json_count(json, "shrink_slab_pages_left", sy_lab_counters(heap)->slab_pages);
+	json_count(json, "shrink_slab_pages_left", exact_slab_pages(exact));
 	json_count(json, "shrink_live_bytes", live);
 	json_rest(json, "shrink_fragmentation", live, sy_lab_counters(heap)->slab_pages << SY_PAGE_SHIFT);
 }

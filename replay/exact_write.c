@@ -106,6 +106,8 @@ static void write_traffic(struct json *json, const struct exact *exact, const st
 
 static void write_memory(struct json *json, const struct exact *exact, const struct point *end)
 {
+	if (exact->driver->scratch->run->beside)
+		measure(json, exact, "older_pages", exact_beside(exact));
 	measure(json, exact, "held_pages_start", exact->held_before);
 	measure(json, exact, "held_pages_end", end->held_pages);
 	measure(json, exact, "held_pages_peak", exact->held_peak);
@@ -121,8 +123,9 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 	measure(json, exact, "metadata_pages_peak", exact->metadata_peak);
 	json_count(json, "requested_bytes_end", exact->requested_bytes);
 	json_count(json, "requested_bytes_peak", exact->requested_peak);
-	json_rest(json, "total_fragmentation_end", exact->requested_bytes, end->held_pages << SY_PAGE_SHIFT);
-	json_rest(json, "total_fragmentation_peak", exact->requested_at_held_peak, exact->held_peak << SY_PAGE_SHIFT);
+	json_rest(json, "total_fragmentation_end", exact->requested_bytes, (end->held_pages + exact_beside(exact)) << SY_PAGE_SHIFT);
+	json_rest(json, "total_fragmentation_peak", exact->requested_at_held_peak,
+	          (exact->held_peak + exact_beside(exact)) << SY_PAGE_SHIFT);
 	json_rest(json, "internal_fragmentation_end", exact->requested_bytes,
 	          exact->given_slab_bytes + exact->given_large_bytes);
 }
@@ -130,7 +133,7 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 static void write_unused(struct json *json, const struct exact *exact, const struct point *end)
 {
 	struct sy_heap *heap = exact->driver->heap;
-	uint64_t bytes = end->slab_pages << SY_PAGE_SHIFT, unused;
+	uint64_t bytes = (end->slab_pages + exact->beside_slab) << SY_PAGE_SHIFT, unused;
 
 	if (heap && sy_lab_unused_bytes(heap, &unused))
 		json_ratio(json, "unused_ratio_end", unused, bytes);
@@ -339,12 +342,12 @@ static void write_used(struct json *json, const struct row *row)
 		write_row(json, row);
 }
 
-static void write_caches(struct json *json, const struct exact *exact, const struct point *end)
+static void write_caches(struct json *json, const struct exact *exact)
 {
 	const struct scratch *scratch = exact->driver->scratch;
 	const struct tally *of_kmalloc = &exact->rows[exact_kmalloc_row(exact)], *of_pages = &exact->rows[exact_large_row(exact)];
 	bool counted = exact->driver->heap;
-	const struct row large = { "kmalloc (pages)", -1, .tally = of_pages, .pages_known = counted, .counts.pages = end->large_pages,
+	const struct row large = { "kmalloc (pages)", -1, .tally = of_pages, .pages_known = counted, .counts.pages = exact->counters->large_pages,
 		                   .start_known = counted, .start_pages = (int64_t)exact->large_before, .peak_known = counted,
 		                   .peak_pages = (int64_t)exact->large_at_held_peak };
 
@@ -462,11 +465,11 @@ static void write_scalars(struct json *json, const struct exact *exact, const st
 	exact_write_pressure(json, exact);
 }
 
-static void write_rest(struct json *json, struct exact *exact, const struct point *end)
+static void write_rest(struct json *json, struct exact *exact)
 {
 	write_snapshots(json, exact);
 	write_series(json, exact);
-	write_caches(json, exact, end);
+	write_caches(json, exact);
 	write_call_sites(json, exact);
 	write_zones(json, exact);
 	exact_write_end(json, exact);
@@ -481,7 +484,7 @@ void exact_write(struct json *json, struct exact *exact)
 	json_object(json, "exact");
 	write_scalars(json, exact, &end);
 	if (!exact->scalars_alone)
-		write_rest(json, exact, &end);
+		write_rest(json, exact);
 	json_object_end(json);
 	json_object_end(json);
 }

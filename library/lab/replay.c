@@ -31,7 +31,8 @@ struct sy_lab_place sy_lab_place_of(const struct sy_heap *heap, const void *obje
 {
 	const struct sy_page *head = sy__head_of(heap, object);
 
-	return (struct sy_lab_place){ .node = sy__page_node(head), .order = sy__page_order(head), .large = sy__page_is_large(head) };
+	return (struct sy_lab_place){ .head = head, .node = sy__page_node(head), .order = sy__page_order(head),
+		                      .large = sy__page_is_large(head) };
 }
 
 unsigned sy_lab_page_order(const struct sy_page *page)

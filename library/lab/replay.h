@@ -26,7 +26,8 @@ struct sy_cache *sy_lab_cache_before(struct sy_heap *, const struct sy_cache *);
 
 /* Where an object lies. */
 struct sy_lab_place {
-	unsigned node, order; /* order: of its block of pages */
+	const struct sy_page *head; /* of its block of pages */
+	unsigned node, order;       /* order: of that block */
 	bool large;           /* in pages of its own */
 };
 struct sy_lab_place sy_lab_place_of(const struct sy_heap *, const void *object);

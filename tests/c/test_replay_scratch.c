@@ -82,7 +82,7 @@ static void test_refusals(void)
 	static struct image image;
 
 	REFUSED(image.header.magic[0] = 'X', "no scratch file");
-	REFUSED(image.header.version = SCRATCH_VERSION + 1, "version 3");
+	REFUSED(image.header.version = SCRATCH_VERSION + 1, "version 4");
 	REFUSED(image.header.sections = 10, "cut short");
 	REFUSED(image.sections[1].name[0] = 'X', "unknown name");
 	REFUSED(image.sections[1] = image.sections[0], "twice");

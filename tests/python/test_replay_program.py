@@ -59,6 +59,7 @@ class Scratch:
     older: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     cpus: int = 1
     nodes: int = 1
+    beside: int = 0
     span: int = 10 * MS
 
     def add(self, kind: int, handle: int = 0, **fields: int) -> None:
@@ -71,7 +72,7 @@ class Scratch:
                 events[at][name] = value
         run = np.zeros(1, RUN)
         handles = max([64, *(event["handle"] + 1 for event in self.events if event["kind"] in (KMALLOC, CACHE_ALLOC))])
-        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS, 0, 0, 0)
+        run[0] = (handles, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS, 0, 0, 0, self.beside, 0)
         sections = [
             (b"events", events), (b"caches", np.array([(*one, 0) for one in self.caches], CACHE)), (b"zones", np.array(self.zones, ZONE)),
             (b"freeblk", np.array(self.free_blocks, FREE_BLOCKS)), (b"older", np.array(self.older, OLDER)), (b"run", run),
@@ -81,7 +82,7 @@ class Scratch:
             body += b"\0" * (-len(body) % 64)
             table += np.array([(name, 256 + len(body), len(array), array.dtype.itemsize, 0)], "S8,<u8,<u8,<u4,<u4").tobytes()
             body += array.tobytes()
-        head = b"SLABYARD" + np.array([2, len(sections)], "<u4").tobytes() + table
+        head = b"SLABYARD" + np.array([3, len(sections)], "<u4").tobytes() + table
         path.write_bytes(head.ljust(256, b"\0") + body)
         return path
 

@@ -29,7 +29,7 @@ def sections(path: Path) -> dict[str, np.ndarray]:
     data = path.read_bytes()
     assert data[:8] == b"SLABYARD"
     version, count = np.frombuffer(data, "<u4", 2, 8)
-    assert version == 2
+    assert version == 3
     found = {}
     for entry in np.frombuffer(data, HEADER, count, 16):
         dtype = DTYPES[entry["name"]]

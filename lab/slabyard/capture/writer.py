@@ -44,6 +44,7 @@ from ..trace.file import (
     text_column,
 )
 from . import evidence, linux_caches
+from .fullslabs import FullSlabs
 from .inputs import About
 from .trees import Trees
 
@@ -115,9 +116,10 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     tasks, pids = _tasks(header["tasks"])
     texts["task"], of_task = np.unique(tasks, return_inverse=True)
     trees = Trees([one.name for one in caches], texts["call_site"].tolist(), pids[:-1].tolist())
+    full = _full_slabs(header, about, caches)
     try:
         with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
-            for block in map(trees.take, reader.blocks()):
+            for block in map(full.take, map(trees.take, reader.blocks())) if full else map(trees.take, reader.blocks()):
                 for name in ("call_site", "stack"):
                     block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
                 task = np.minimum(block["task"], np.uint32(len(pids) - 1))
@@ -126,9 +128,11 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
                 columns = [text_column(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             trailer = reader.document()
-            trailer["implied_frees"] += trees.frees
-            trailer["implied_allocations"] += trees.allocations
-            trailer["rows"] += trees.frees + trees.allocations
+            for implied in (trees, full):
+                if implied:
+                    trailer["implied_frees"] += implied.frees
+                    trailer["implied_allocations"] += implied.allocations
+                    trailer["rows"] += implied.frees + implied.allocations
             metadata = _metadata(header, trailer, about, caches)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
@@ -179,6 +183,19 @@ def _name_caches(block: dict[str, np.ndarray], texts: dict[str, np.ndarray], cac
     texts["cache_name"] = np.array(names, object)
 
 
+def _from_boot(header: dict[str, Any]) -> bool:
+    """Whether a capture begins when its kernel did. A clock that starts anew with each recording shows the first second too, but then
+    most objects lie in slabs that were there."""
+    return bool(header["from_boot"] and header["base"] and header["explained"] > header["older"])
+
+
+def _full_slabs(header: dict[str, Any], about: About, caches: Sequence[Cache]) -> FullSlabs | None:
+    if not _from_boot(header) or header["shared_pages"] or max(header["cpus"], header["nodes"], about.cpus or 0) > 1:
+        return None
+    shift = header["page_size"].bit_length() - 1
+    return FullSlabs([one.name for one in caches], header["gfp"], int(header["base"], 16), shift, header["numbers"])
+
+
 def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, caches: list[Cache]) -> Metadata:
     unknown_events: dict[str, int] = {}
     for name, count in header["unknown_events"]:
@@ -198,6 +215,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         nodes=max([header["nodes"], *(zone.node + 1 for zone in zones)]),
         page_size=header["page_size"],
         pageblock_order=header.get("pageblock_order", _pageblock_order(files)),
+        from_boot=_from_boot(header),
         span_seconds=header["span_ns"] / 1e9,
         events={**{kind: 0 for kind in KINDS if kind in about.kinds}, **header["events"]},
         unknown_events=unknown_events,

@@ -12,7 +12,7 @@ map begins, or its first snapshot comes later, nothing is proved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,17 @@ _KINDS = {name: number for number, name in enumerate(trace.KINDS)}
 class Vacant:
     """Free objects in slabs older than the trace."""
 
-    objects: np.ndarray  # dtype _OBJECT: of each address that was free by its first event, that event
+    objects: np.ndarray  # dtype OBJECT: of each address that was free by its first event, that event
     grown: np.ndarray  # int64: kinds of which there are objects in younger slabs too
+    extents: dict[int, Extent] = field(default_factory=dict)  # by kind, of whole-boot traces
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What younger slabs of a kind show."""
+
+    order: int  # of most of them
+    last: int  # bytes from a slab's begin to where the last object begins
 
 
 class Proofs:
@@ -41,11 +50,12 @@ class Proofs:
     def __init__(self, metadata: Metadata) -> None:
         self.caches = len(metadata.caches)
         self.base = address_of(metadata.direct_map.base)
+        self.from_boot = metadata.from_boot
         self._rows = 0
         # The first event of each address, and the first allocation of each page.
-        self._objects = np.empty(0, _OBJECT)
+        self._objects = np.empty(0, OBJECT)
         self._pages = np.empty(0, _PAGE)
-        self._older_frees = [np.empty(0, _OBJECT)]
+        self._older_frees = [np.empty(0, OBJECT)]
 
     def take(self, batch: pa.RecordBatch, kinds: np.ndarray, flags: np.ndarray) -> None:
         """One row group; `kinds`: uint8[rows], positions in trace.KINDS; `flags`: uint32[rows], of gfp."""
@@ -58,10 +68,10 @@ class Proofs:
         older = codes(batch["origin"], trace.ORIGINS) == trace.OLDER
         rows = np.flatnonzero(allocates | frees)
         chosen = [rows[first_places(address[rows])], np.flatnonzero(frees & older & (cache < self.caches))]
-        found, older_frees = (np.zeros(len(some), _OBJECT) for some in chosen)
+        found, older_frees = (np.zeros(len(some), OBJECT) for some in chosen)
         for out, some in zip((found, older_frees), chosen, strict=True):
             out["address"], out["row"], out["allocates"] = address[some], self._rows + some, allocates[some]
-            out["cpu"] = batch["cpu"].to_numpy()[some]
+            out["cpu"], out["size"] = batch["cpu"].to_numpy()[some], batch["size"].to_numpy()[some]
             out["kind"] = np.where(cache[some] < self.caches, cache[some], class_kinds(batch["allocated"].to_numpy()[some], flags[some]))
         self._older_frees.append(older_frees)
         self._objects = _joined(self._objects, found, "address")
@@ -76,6 +86,8 @@ class Proofs:
         starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
         out["page"] = np.repeat(batch["address"].to_numpy()[rows].astype(np.int64), sizes) + np.arange(len(out)) - starts
         out["row"] = np.repeat(self._rows + rows, sizes)
+        of_slab = codes(batch["owner"], trace.OWNERS)[rows] == trace.SLAB
+        out["order"] = np.repeat(np.where(of_slab, batch["order"].to_numpy()[rows], NO_SLAB), sizes)
         return out
 
     def went_unseen(self, batch: pa.RecordBatch, rows: np.ndarray) -> np.ndarray:
@@ -103,13 +115,14 @@ class Proofs:
     def vacant(self) -> Vacant:
         """What was free in the slabs older than the trace, and what grew beyond them."""
         if self.base is None:
-            return Vacant(np.empty(0, _OBJECT), np.empty(0, np.int64))
+            return Vacant(np.empty(0, OBJECT), np.empty(0, np.int64))
         objects, pages = self._objects, self._pages
         objects = objects[objects["allocates"]]
         page = (objects["address"] - np.uint64(self.base)).astype(np.int64) >> PAGE_SHIFT
         at = np.minimum(np.searchsorted(pages["page"], page), max(0, len(pages) - 1))
         young = (pages["page"][at] == page) & (pages["row"][at] < objects["row"]) if len(pages) else np.zeros(len(objects), bool)
-        return Vacant(objects[~young], np.unique(objects["kind"][young]))
+        extents = _extents(objects[young], pages["order"][at[young]].astype(np.int64)) if self.from_boot else {}
+        return Vacant(objects[~young], np.unique(objects["kind"][young]), extents)
 
     def free_objects(self, vacant: Vacant) -> np.ndarray:
         """int64[caches]: objects that were free in slabs older than the trace, at least."""
@@ -123,9 +136,9 @@ class Proofs:
 
 
 def class_kinds(size: np.ndarray, flags: np.ndarray) -> np.ndarray:
-    """int64: what kind of object a kmalloc is, as _OBJECT has it: its class and the type of the class, above all numbers of caches."""
+    """int64: what kind of object a kmalloc is, as OBJECT has it: its class and the type of the class, above all numbers of caches."""
     of_type = np.where(flags & gfp.RECLAIMABLE, gfp.RECLAIMABLE, flags & gfp.ACCOUNT)
-    return (np.int64(1) << 40) + (of_type.astype(np.int64) << 32) + size.astype(np.int64)
+    return KMALLOCS + (of_type.astype(np.int64) << 32) + size.astype(np.int64)
 
 
 def class_kind(size: int, flags: int) -> int:
@@ -133,8 +146,32 @@ def class_kind(size: int, flags: int) -> int:
     return int(class_kinds(np.array([size]), np.array([flags]))[0])
 
 
-_OBJECT = np.dtype([("address", np.uint64), ("row", np.int64), ("kind", np.int64), ("cpu", np.uint16), ("allocates", np.bool_)])
-_PAGE = np.dtype([("page", np.int64), ("row", np.int64)])
+def _extents(objects: np.ndarray, orders: np.ndarray) -> dict[int, Extent]:
+    """What the slabs of some objects show, by kind. `orders`: of the block in which each lies."""
+    found: dict[int, Extent] = {}
+    objects, orders = objects[orders != NO_SLAB], orders[orders != NO_SLAB]
+    pairs, of_pair, counts = np.unique(np.stack([objects["kind"], orders], axis=1), axis=0, return_inverse=True, return_counts=True)
+    offsets = (objects["address"] & ((np.uint64(1) << (orders.astype(np.uint64) + np.uint64(PAGE_SHIFT))) - np.uint64(1))).astype(np.int64)
+    last = np.zeros(len(pairs), np.int64)
+    np.maximum.at(last, of_pair.reshape(-1), offsets)
+    for number in np.argsort(counts, kind="stable").tolist():
+        found[int(pairs[number, 0])] = Extent(int(pairs[number, 1]), int(last[number]))
+    return found
+
+
+NO_SLAB = np.uint8(255)  # order of a page that was first taken for something else
+KMALLOCS = np.int64(1) << 40  # kinds from here on are of kmalloc
+OBJECT = np.dtype(
+    [
+        ("address", np.uint64),
+        ("row", np.int64),
+        ("kind", np.int64),
+        ("size", np.uint32),
+        ("cpu", np.uint16),
+        ("allocates", np.bool_),
+    ]
+)
+_PAGE = np.dtype([("page", np.int64), ("row", np.int64), ("order", np.uint8)])
 
 
 def address_of(text: str | None) -> int | None:

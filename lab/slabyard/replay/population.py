@@ -103,6 +103,12 @@ class Older:
     handles: int  # of the whole replay
 
 
+def nothing(translation: Translation) -> Older:
+    """No object older than the trace: its frees of such free nothing."""
+    of_frees = np.full(len(translation.traffic.frees.event), NONE, np.uint32)
+    return Older(_large(0), _large(0), of_frees, translation.handles)
+
+
 def older_objects(
     translation: Translation,
     snapshot: Snapshot,
@@ -122,16 +128,15 @@ def older_objects(
     lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
     frees = translation.traffic.frees
     if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
-        unknown = np.full(len(frees.event), NONE, np.uint32)
-        return Older(_large(unseen_pages >> LARGE_ORDER), _large(0), unknown, translation.handles)
+        return replace(nothing(translation), objects=_large(unseen_pages >> LARGE_ORDER))
     kinds = _populations(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     fewer = _fewer_by_class(lines, last, translation.traffic.end_classes) if opens and last else {}
     traffic = translation.traffic
     owner = _owners(frees, kinds, traffic.page_classes, fewer)
     handles = np.where((owner >= 0) | (frees.pages > 0), translation.handles + np.arange(len(owner)), NONE).astype(np.uint32)
     large = _older_large(frees, handles, snapshot, opens)
-    nothing = Vacant(traffic.vacant.objects[:0], traffic.vacant.grown[:0])
-    objects = [*_arranged_all(kinds, owner, handles, traffic, nothing, layout_cpus), large]
+    unknown = Vacant(traffic.vacant.objects[:0], traffic.vacant.grown[:0])
+    objects = [*_arranged_all(kinds, owner, handles, traffic, unknown, layout_cpus), large]
     laid = []
     if opens and len(traffic.vacant.objects):
         proved = [kind.as_proved(traffic.vacant) for kind in kinds]

@@ -405,19 +405,20 @@ def skip_older_pages(translation: Translation) -> None:
 
 def finish(
     translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, laid: np.ndarray, handles: int,
-    metadata: Metadata,
+    metadata: Metadata, beside: bool,
 ) -> None:  # fmt: skip
     """Writes the sections behind the events, and the header.
 
     `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` and `laid` of dtype OLDER, the
-    latter empty where the recorded layout is not known; `handles` is the number of handles; `metadata`: of the recorded kernel.
+    latter empty where the recorded layout is not known; `handles` is the number of handles; `metadata`: of the recorded kernel;
+    `beside`: slabs in which older objects stay are no part of what is held.
     """
     merges_classes = any(snapshots.KMALLOC.match(cache.name) for cache in metadata.caches)
     run = np.zeros(1, RUN)
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
         translation.span, GRACE_NS, kernel_version(metadata), merges_classes,
-        translation.traffic.longest_wait_us,
+        translation.traffic.longest_wait_us, beside, 0,
     )  # fmt: skip
     sections = [
         (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),

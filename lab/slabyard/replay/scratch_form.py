@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SCRATCH_VERSION = 2
+SCRATCH_VERSION = 3
 SCRATCH_ALIGN = 64
 NO_HANDLE = 4294967295
 VACATED = 4294967294
@@ -89,8 +89,8 @@ RECORDS = {
     }),
     "run": np.dtype({
         "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns", "kernel", "merges",
-                  "longest_wait_us"],
-        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2", "<u4"],
-        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 40, 42, 44], "itemsize": 48,
+                  "longest_wait_us", "beside", "reserved"],
+        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8", "<u2", "<u2", "<u4", "<u4", "<u4"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24, 32, 40, 42, 44, 48, 52], "itemsize": 56,
     }),
 }  # fmt: skip

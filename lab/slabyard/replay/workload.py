@@ -28,7 +28,7 @@ from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
 from ..trace.file import RecordedCurve, Trace, recorded_curve, refuse_other_pages
-from . import cost, population, scratch
+from . import bootslabs, cost, population, scratch
 
 POINTS = 256  # of a time series
 DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
@@ -46,6 +46,7 @@ class Options:
     asked_every: float = 0  # seconds of the trace after which the heap is asked for memory, again and again; 0: never by the clock
     allow_failures: bool = False  # requests that find no memory are counted; otherwise they end the replay
     locks: bool = False  # `exact` counts locks, and of each cache what left the fast path
+    older_slabs: bool = True  # where the start is empty, those of a trace that begins with its kernel are there
     environment: bool = True  # pages that others than the allocator take are replayed; they are most of the time of many a trace
 
     def check(self) -> None:
@@ -153,9 +154,8 @@ class Workload:
             self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, self.options.environment)
             if not self.pages_populated:
                 scratch.skip_older_pages(self.translation)
-            none = np.empty(0, scratch.OLDER)
-            of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
-            older = population.Older(none, none, of_frees, self.translation.handles)
+            beside = not populate and self.options.older_slabs and self.metadata.from_boot
+            older = bootslabs.older_slabs(self.translation, self.metadata) if beside else population.nothing(self.translation)
             if populate and snapshot:
                 last = self.metadata.snapshots[-1] if len(self.metadata.snapshots) > 1 else None
                 older = population.older_objects(
@@ -164,7 +164,7 @@ class Workload:
             scratch.patch_older(self.translation, older.of_frees)
             order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
             records = scratch.cache_records(caches)
-            scratch.finish(self.translation, records, order, layout, older.objects, older.laid, older.handles, self.metadata)
+            scratch.finish(self.translation, records, order, layout, older.objects, older.laid, older.handles, self.metadata, beside)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
         self.older_objects = int((older.objects["handle"] != scratch.VACATED).sum())

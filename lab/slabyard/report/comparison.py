@@ -208,7 +208,9 @@ def _figures(cost: Mapping[str, Any]) -> list[Cell]:
 
 
 def _matters(name: str, record: Record) -> bool:
-    """Whether a measure says anything here: of nodes where there are several, of pressure where there was any."""
+    """Whether a measure says anything here: of nodes where there are several, of pressure or slabs beside where there were any."""
+    if name == "older_pages":
+        return bool(record["exact"].get(name))
     if name in measures.OF_NODES:
         return bool(record["run"]["nodes"] > 1)
     if name in measures.OF_PRESSURE:

@@ -54,6 +54,7 @@ MEASURES = (
     Measure("held_pages_peak", "exact", "pages", "pages held at the peak"),
     Measure("held_pages_end", "exact", "pages", "pages held at the end"),
     Measure("held_pages_mean", "exact", "pages", "pages held, mean over time"),
+    Measure("older_pages", "exact", "pages", "pages of slabs older than the trace, in none of these"),
     Measure("slab_pages_peak", "exact", "pages", "slab pages at the peak"),
     Measure("slab_pages_end", "exact", "pages", "slab pages at the end"),
     Measure("large_pages_peak", "exact", "pages", "pages of large allocations at the peak"),

@@ -107,7 +107,7 @@ def _trace(plan: Plan, workload: str, threads: int | None) -> contextlib.Abstrac
     if workload != TRACE:
         return contextlib.nullcontext()
     assert plan.trace is not None
-    return Workload(plan.trace, Options(cpus=threads, start="empty", allow_failures=True))
+    return Workload(plan.trace, Options(cpus=threads, start="empty", older_slabs=False, allow_failures=True))
 
 
 def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None, progress: Progress) -> list[Record]:

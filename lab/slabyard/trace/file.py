@@ -166,6 +166,7 @@ class Metadata:
     nodes: int = 1
     page_size: int = 4096
     pageblock_order: int = 9
+    from_boot: bool = False  # it begins when its kernel did
     span_seconds: float = 0.0
     events: dict[str, int] = field(default_factory=dict)
     unknown_events: dict[str, int] = field(default_factory=dict)
