@@ -18,6 +18,7 @@ SUBLEVEL = 7
 
 tinyconfig:
 \t@echo 'CONFIG_TINY=y' >$(O)/.config
+\t@echo tinyconfig >>configured
 olddefconfig:
 \t@test ! -e refuse || sed -i '/CONFIG_HOSTFS/d' $(O)/.config
 linux: $(O)/one.o $(O)/two.o $(O)/three.o

@@ -235,12 +235,16 @@ class _Make:
             if stamp.is_file() and there.is_dir():
                 there.rename(aside)
         stamp.unlink(missing_ok=True)
-        self._quietly("tinyconfig")
+        tiny = self.folder / ".slabyard-tinyconfig"  # the same for every kernel of this source and architecture, and slow to make
+        if not tiny.is_file():
+            self._quietly("tinyconfig")
+            (self.folder / ".config").rename(tiny)
+        shutil.copyfile(tiny, self.folder / ".config")
         with (self.folder / ".config").open("a") as file:
             file.write(wanted)
         self._quietly("olddefconfig")
         config.check(wanted, (self.folder / ".config").read_text())
-        # tinyconfig leaves these behind for the configuration that it was; make would take a 32-bit kernel's for ours.
+        # What tinyconfig leaves behind is of the configuration that it was; make would take a 32-bit kernel's for ours.
         for leftover, aside in kept.items():
             shutil.rmtree(leftover, ignore_errors=True)
             if aside.is_dir():

@@ -259,6 +259,9 @@ def judge_kenbus(data: Data) -> Outcome:
 
 KENBUS_RATE = Item(
     "bonwick", KENBUS, "Kenbus: scripts per minute", "section 5.2, first table, last column", measure_kenbus, judge_kenbus, check,
-    kernels=KERNELS,
+    kernels=KERNELS, quick="It boots the paper's four allocators, not those that came later.",
 )  # fmt: skip
-SYSTEMS = Item("bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check, kernels=KERNELS)
+SYSTEMS = Item(
+    "bonwick", "systems", "System performance with the slab allocator", "section 5.3", measure, judge, check, kernels=KERNELS,
+    quick="It runs TPC-B alone, under the paper's four allocators, not those that came later.",
+)  # fmt: skip
