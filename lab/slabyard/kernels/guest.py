@@ -6,8 +6,8 @@ processor they come from a folder that is laid out as such a machine (foreign.py
 and for the load spike, are compiled once and kept in the cache.
 
 The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four
-bytes. It is packed for a user-mode kernel alone: an emulated processor takes longer to unpack it than for all else of the boot. Device
-files can be in it though we are no root. /dev/console is one: the kernel opens it for init before anything is mounted.
+bytes. It is packed for a user-mode kernel alone, as an emulated processor unpacks slowly. Device files can be in it though we are no
+root. /dev/console is one: the kernel opens it for init before anything is mounted.
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ def _judge_waiting(data: Data) -> Outcome:
 
 THREADS = (1, 2, 4)
 WORKLOAD = "hackbench"
-QUICK_OPERATIONS = 4000  # of a thread, a fifth of the workload's own
+QUICK_OPERATIONS = 2000  # of a thread, a tenth of the workload's own
 
 
 def _measure_threads(work: Work) -> Data:
