@@ -368,6 +368,7 @@ def test_a_kernel_is_built_once(tmp_path: Path) -> None:
     assert kernel.image.read_text().startswith("#!/bin/sh") and kernel.about["release"] == "6.1.7"
     assert sorted(built_objects(tree)) == ["one", "three", "two"]
     assert "CONFIG_HOSTFS=y" in (kernel.folder / "config").read_text()
+    assert (copy_of(tree) / "flags").read_text() == f"{build.FLAGS['um']} {build.QUICKLY}\n"
     assert build.build(request(tree)) == kernel and len(built_objects(tree)) == 3
     assert build.built() == [kernel]
 

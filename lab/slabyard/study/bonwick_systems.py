@@ -258,8 +258,8 @@ def judge_kenbus(data: Data) -> Outcome:
     ]  # fmt: skip
     stands_for = (
         f"{USERS[count // SCRIPTS]} users' {count} scripts on one emulated CPU and 1 GiB, whose minute is 60 thousand million "
-        "instructions, for kenbus on a 16 MB SPARCstation 1 that was short of memory: the allocators' speed alone. How much faster programs get with more free memory was not "
-        "measured."
+        "instructions, for kenbus on a 16 MB SPARCstation 1 that was short of memory: the allocators' speed alone. How much faster "
+        "programs get with more free memory was not measured."
     )
     return Outcome([Sheet("Kenbus", "scripts a minute", rows)], claims, stands_for=stands_for)
 

@@ -33,7 +33,6 @@ Counts = dict[str, dict[str, float]]
 STOCK = ("slab", "slub", "slob")
 OURS = ("slabyard:yard", "slabyard:slqb")
 SYSTEMS = {"arm64": "arm64", "x86": "x86_64"}  # his names, and ours of the architecture
-KINDS = {"arm64": STOCK, "x86": (*STOCK, "slabyard")}  # of a quick run
 MODES = ("memory", "fileio")
 # arm64 as his: four cores, 2 GB, all of it below 4 GiB. x86: a quarter of his 12 GB; QEMU puts 2 GB below 4 GiB, the rest is zone Normal.
 HARDWARE = {"arm64": machine.Hardware(2 << 30, 4, accelerator="tcg"), "x86": machine.Hardware(3 << 30, 4, accelerator="tcg")}
@@ -48,22 +47,22 @@ SMALL_NORMAL_MB = (64, 128, 512)
 @dataclass(frozen=True)
 class Scale:
     """How much is run: MB that memory moves, requests of fileio, repetitions of timed boots, of those on used memory; our policies that
-    are timed too, and by system all that are counted."""
+    are timed too, and all that are counted."""
 
     moved_mb: int
     requests: int
     repetitions: int
     used_repetitions: int
     timed: tuple[str, ...]
-    ours: Mapping[str, tuple[str, ...]]
+    ours: tuple[str, ...]
 
     def of(self, mode: str) -> float:
         """By how much his work is divided."""
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, THEIR_REQUESTS, 5, 5, OURS[:1], dict.fromkeys(SYSTEMS, OURS))
-QUICK = Scale(75, 1000, 1, 1, (), {"arm64": (), "x86": OURS[:1]})
+FULL = Scale(600, THEIR_REQUESTS, 5, 5, OURS[:1], OURS)
+QUICK = Scale(75, 1000, 1, 1, (), ())
 
 
 def scale(work: Work) -> Scale:
@@ -149,7 +148,7 @@ def counted(work: Work, system: str, mode: str) -> Counts:
         }
 
     def measure() -> Counts:
-        specs = (*STOCK, *chosen.ours[system])
+        specs = (*STOCK, *chosen.ours)
         found = work.side_by_side({f"{system} {mode}, {spec}, counted": partial(boot, spec) for spec in specs})
         return dict(zip(specs, found.values(), strict=True))
 
