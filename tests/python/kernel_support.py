@@ -18,6 +18,8 @@ SUBLEVEL = 7
 
 tinyconfig:
 \t@echo 'CONFIG_TINY=y' >$(O)/.config
+\t@echo tinyconfig >>configured
+\t@echo '$(KCFLAGS)' >flags
 olddefconfig:
 \t@test ! -e refuse || sed -i '/CONFIG_HOSTFS/d' $(O)/.config
 linux: $(O)/one.o $(O)/two.o $(O)/three.o

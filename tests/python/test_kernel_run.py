@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 import os
 import queue
@@ -59,11 +58,11 @@ def test_an_archive_is_what_cpio_reads(tmp_path: Path) -> None:
     made.file("usr/bin/hello", b"not this one")
     made.link("bin/hi", "/usr/bin/hello")
     made.device("dev/console", 5, 1)
-    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=gzip.decompress(made.packed()), capture_output=True, check=True)
+    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=made.whole(), capture_output=True, check=True)
     lines = listed.stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == ["drwxr-xr-x", "drwxr-xr-x", "-rwxr-xr-x", "lrwxrwxrwx", "crw-------"]
     assert "5,   1" in lines[4] and lines[3].endswith("bin/hi -> /usr/bin/hello")
-    assert made.packed() == made.packed()
+    assert made.whole() == made.whole()
 
 
 def test_the_job_is_a_script_that_a_shell_reads() -> None:
@@ -113,12 +112,21 @@ def test_measure_measures(tmp_path: Path) -> None:
 @needs_busybox
 @pytest.mark.parametrize("name", ["boot", "spike", "kenbus"])
 def test_a_guest_has_what_its_workload_needs(name: str) -> None:
-    packed = gzip.decompress(guest.archive(workloads.parse(name), {"OUT": "disk"}))
+    archive = guest.archive(workloads.parse(name), {"OUT": "disk"})
     for part in (b"slabyard/measure\0", b"init\0", b"bin/busybox\0", b"dev/console\0"):
-        assert part in packed
-    assert (b"slabyard/spike\0" in packed) is (name == "spike")
+        assert part in archive
+    assert (b"slabyard/spike\0" in archive) is (name == "spike")
     for part in (b"slabyard/kenbus\0", b"slabyard/project\0", b"usr/bin/as\0"):
-        assert (part in packed) is (name == "kenbus")
+        assert (part in archive) is (name == "kenbus")
+
+
+def test_an_emulated_processor_unpacks_nothing(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(guest, "archive", lambda job, given, samples: b"070701")
+    argv, _ = machine._um(plan, tmp_path)
+    assert f"initrd={tmp_path}/guest" in argv and (tmp_path / "guest").read_bytes()[:2] == b"\x1f\x8b"
+    argv, _ = machine._qemu(dataclasses.replace(plan, kernel=dataclasses.replace(plan.kernel, arch="x86_64")), tmp_path)
+    assert argv[argv.index("-initrd") + 1] == f"{tmp_path}/guest" and (tmp_path / "guest").read_bytes() == b"070701"
 
 
 def test_workloads_named_twice() -> None:

@@ -247,6 +247,22 @@ def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch
     assert happened[5:] == ["arm64 slub False", "an item"]
 
 
+def test_kernels_of_two_configurations_are_built_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    met = threading.Barrier(2, timeout=60)
+    happened: list[str] = []
+
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
+        if kind.name in ("slab", "slob"):
+            met.wait()
+        happened.append(kind.name)
+
+    monkeypatch.setattr(study.build, "from_installed", built)
+    kernels = [("x86_64", kind, False) for kind in ("slabyard", "slob", "slab", "slub")]
+    run([dataclasses.replace(item("one", lambda _: {"first": [2.0, 2.0]}), kernels=kernels)], None)
+    assert happened[0] == "slub" and sorted(happened) == ["slab", "slabyard", "slob", "slub"]
+    assert happened.index("slob") < happened.index("slabyard"), "it begins from slob's objects"
+
+
 def test_what_is_exact_is_run_beside_the_builds_and_told_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     exact_done = threading.Event()
 
@@ -287,6 +303,19 @@ def test_what_is_shown(tmp_path: Path) -> None:
     rows = [row[4:] for row in tables.flat(done).rows[:3]]
     assert rows == [["s", 2.0, 2.0, 1.0, 3.0, 1.0], ["s", None, 7.0, None, None, None], ["s", 3.0, None, None, None, None]]
     assert json.loads(json.dumps(tables.plain(done)))[1]["verdict"] == HOLDS
+
+
+def test_a_quick_run_says_what_it_leaves_out(tmp_path: Path) -> None:
+    one = dataclasses.replace(item("one", lambda _: {"first": [2.0, 2.0]}), quick="It boots once.")
+    said = "A quick run: less work and fewer repetitions than the full one. It boots once."
+    for quick in (True, False):
+        done = run([one], None, quick)
+        assert (said in tables.tables(done)[0].notes) is (said in tables.page(done)) is quick
+
+
+def test_what_a_quick_run_boots_less_of_it_says() -> None:
+    silent = [one.ident for one in papers.items() if one.kernels and not one.quick]
+    assert silent == [] and all(one.quick.endswith(".") for one in papers.items() if one.quick)
 
 
 def test_names_of_two_parts_go_across() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
+from slabyard.kernels import machine, run
 from slabyard.study import bonwick_memory, bonwick_systems, variants
 from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, Outcome
 from slabyard.study.work import Work, read_record
@@ -54,6 +55,25 @@ def counted(kernel: int = 400, programs: int = 600, allocator: int = 40, l1: int
     return {**figures, **seconds, "kernel": {"instructions": kernel * 10**6, "l1_misses": l1, "ll_misses": ll}}
 
 
+def test_a_quick_run_has_two_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def count(plan: machine.Plan, _: machine.Hardware) -> run.Run:
+        commands.append(plan.job.command)
+        users = int(plan.job.command[2])
+        texts = {"output": f"kenbus: {bonwick_systems.SCRIPTS * users} scripts in 1 s, 1 a minute\n"}
+        return run.Run({**counted(), "context_switches": 1}, texts, [], "tcg", cost=counted())
+
+    monkeypatch.setattr(bonwick_systems.run, "count", count)
+    monkeypatch.setattr(bonwick_systems.build, "from_installed", lambda *_, **__: None)
+    for quick, users in ((True, 2), (False, 6)):
+        commands.clear()
+        found = bonwick_systems._boots(Work(quick, Progress(0, quiet=True)), "kenbus")
+        assert {tuple(command) for command in commands} == {("sh", "/slabyard/kenbus", str(users), "1")}
+        told = bonwick_systems.judge_kenbus({"boots": {"kenbus": found}}).stands_for
+        assert told.startswith(f"{bonwick_systems.USERS[users]} users' {users * 8} scripts on one emulated CPU")
+
+
 def test_scripts_per_minute() -> None:
     def outcome(**kernels: int) -> Outcome:
         boots = {name: {**counted(kernel, allocator=kernel // 5), "scripts": 48} for name, kernel in kernels.items()}
@@ -61,6 +81,7 @@ def test_scripts_per_minute() -> None:
 
     his = outcome(bonwick=400, sunos4=510, bsd44=536, svr4=570)
     assert [claim.holds for claim in his.claims] == [True, True, None] and his.sheets[0].rows[0][1].ours == 48 * 60
+    assert "Six users' 48 scripts" in his.stands_for
     level = outcome(bonwick=400, sunos4=600, bsd44=410, svr4=420)
     assert [claim.holds for claim in level.claims] == [True, False, None]
     assert level.claims[1].because == "+1.0%; the allocator is 8.0 to 10.0% of all instructions, so that is what there is to gain"

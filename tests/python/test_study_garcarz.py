@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from slabyard.base.errors import UserError
+from slabyard.base.terminal import Progress
 from slabyard.kernels import sysbench
 from slabyard.study import garcarz, garcarz_runs
 from slabyard.study.model import IN_PART, NOT, Data, Item, Outcome
+from slabyard.study.work import Work
 
 MEMORY = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
 600.00 MiB transferred (5666.47 MiB/sec)
@@ -204,6 +207,22 @@ def columns(found: Outcome) -> tuple[list[Any], list[Any]]:
     table = found.sheets[0].table
     assert table is not None and not found.sheets[0].ratios
     return [row[1] for row in table.rows], [row[2] for row in table.rows]
+
+
+def test_a_quick_run_counts_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = SimpleNamespace(texts={"output": MEMORY}, cost={"operations": 4, "instructions": 5.0, "kernel": {"instructions": 100}})
+    monkeypatch.setattr(garcarz_runs, "_shared", lambda work, name, measure: measure())
+    monkeypatch.setattr(garcarz_runs, "_plan", lambda chosen, system, mode, spec: spec)
+    monkeypatch.setattr(garcarz_runs.run, "count", lambda plan, hardware: done)
+    counted = {
+        (quick, system): [*garcarz_runs.counted(Work(quick, Progress(0, quiet=True)), system, "memory")]
+        for quick in (True, False)
+        for system in garcarz_runs.SYSTEMS
+    }
+    assert counted[True, "arm64"] == counted[True, "x86"] == ["slab", "slub", "slob"]
+    assert counted[False, "arm64"] == counted[False, "x86"] == ["slab", "slub", "slob", "slabyard:yard", "slabyard:slqb"]
+    needed = {kind for _, kind, _ in item("figure11").kernels}
+    assert needed == set(garcarz.STOCK), "a kernel that a quick run does not boot is not built for it"
 
 
 def test_his_table_is_whole() -> None:

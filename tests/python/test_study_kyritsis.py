@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from slabyard.base.errors import UserError
+from slabyard.base.terminal import Progress
 from slabyard.study import filling, kyritsis
 from slabyard.study.filling import PAGE
 from slabyard.study.model import HOLDS, IN_PART, NOT, UNTOLD, Data, Outcome
+from slabyard.study.work import Work
 
 
 def holds(outcome: Outcome) -> list[bool | None]:
@@ -170,6 +172,16 @@ def test_a_kernel_s_log_becomes_points() -> None:
     for cut in ("", log(7).replace("slabyard.fill: done", ""), log(7).replace("16384 40000", "16384 39500")):
         with pytest.raises(UserError, match="has not all"):
             kyritsis.points_of("slob", cut)
+
+
+def test_a_quick_run_boots_each_kernel_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    booted: list[str] = []
+    monkeypatch.setattr(kyritsis, "in_kernel", lambda text, progress: booted.append(text) or kyritsis.points_of(text, log(7)))
+    for quick, boots in ((True, 2), (False, 5)):
+        found = kyritsis._measure_kernel(Work(quick, Progress(0, quiet=True)))
+        assert sorted(booted) == sorted(boots * kyritsis.KERNELS) and list(found) == list(kyritsis.KERNELS)
+        assert {len(each) for each in found.values()} == {boots}
+        booted.clear()
 
 
 def test_inside_kernels() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import fcntl
+import gzip
 import os
 import re
 import selectors
@@ -176,9 +177,10 @@ def _settings(what: Plan, out: str) -> dict[str, str]:
 
 
 def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}, what.samples))
+    archive = guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}, what.samples)
+    (folder / "guest").write_bytes(gzip.compress(archive, compresslevel=1, mtime=0))
     argv = [
-        str(what.kernel.image), f"mem={what.hardware.memory >> 20}M", f"initrd={folder / 'guest.gz'}", f"uml_dir={folder}/", "umid=guest",
+        str(what.kernel.image), f"mem={what.hardware.memory >> 20}M", f"initrd={folder / 'guest'}", f"uml_dir={folder}/", "umid=guest",
         "con=null", "con0=null,fd:1", "ssl=null", *command_line(what),
     ]  # fmt: skip
     return argv, "native"
@@ -189,7 +191,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     qemu = tools.path_of(tools.QEMUS[arch], f"a kernel for {arch}")
     # A disk answers when this machine gets to it, which no count may depend on. The board of arm64 has one serial line.
     out = ("serial" if arch == "x86_64" else "console") if what.counts or what.kernel.small else "disk"
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
+    (folder / "guest").write_bytes(guest.archive(what.job, _settings(what, out), what.samples))
     disks = {"results": 512 << 20, "trace.txt": 8 << 30} if out == "disk" else {}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
@@ -200,7 +202,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if what.counts else accelerator]
     argv += ["-cpu", "host" if accelerator == "kvm" else _PROCESSORS[arch]]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
-    argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
+    argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest")]
     for node in range(hardware.nodes):
         cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]

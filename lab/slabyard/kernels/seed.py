@@ -65,7 +65,7 @@ def copy(old: Folder, new: Folder, remade: Iterable[str], dependent: Callable[[P
     """
     part = new.path.with_name(f"{new.path.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    with cache.locked(old.path, "the kernel that this one differs little from"):
+    with cache.shared(old.path):
         done = subprocess.run(["cp", "-a", "--reflink=auto", str(old.path), str(part)], capture_output=True, check=False)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]

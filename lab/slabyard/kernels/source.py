@@ -5,7 +5,8 @@ changes of edits.py in it, named after what the source holds: the hash of a tarb
 time, the hash of every file's path, size and time of change. So a tree that was changed gives another copy, and what was built of
 the old one is not mistaken for the new.
 
-A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
+A copy is made under another name and renamed when it is whole; one of a kind's own begins as links to the files of the plain copy
+where that is there, as a file is never written in its place. Files of ours (ports.py, `Kind.files`) and changes are brought up to
 date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
 of its own has a copy of its own. What lies in our folder there and is none of our files is removed, as makefiles take what they find.
 A build shares the lock of its copy until it is over, and a change of the copy needs the lock alone: so builds of the same files may go
@@ -191,6 +192,11 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
 
 
 def _fill(source: Source, part: Path, lock: int) -> None:
+    plain = cache.folder("sources") / source.ident
+    if part != plain.with_name(f"{plain.name}.part") and plain.is_dir():
+        with cache.shared(plain):
+            _run(["cp", "-al", f"{plain}/.", str(part)], lock, plain)
+        return
     note(f"{'copying' if source.is_tree else 'unpacking'} {source.path}, once")
     into = ["tar", "-x", "--strip-components=1", "-C", str(part)]
     if not source.is_tree:
@@ -213,4 +219,4 @@ def _run(argv: Sequence[str], lock: int, named: Path, **options: object) -> None
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
         told = next((line for line in lines if cache.advice(line)), lines[0])  # where room ends, tar first tells of half a file
-        raise UserError(f"{named}: cannot be unpacked: {told}{cache.advice(told)}")
+        raise UserError(f"{named}: cannot be unpacked or copied: {told}{cache.advice(told)}")

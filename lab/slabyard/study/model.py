@@ -137,7 +137,7 @@ class Item:
     `place`: where it stands in the paper. `check`: raises UserError where a tool is missing, before anything is run. `exact`: the data
     is the same on every machine, so a test may hold it against the record. `kept_as`: of items that judge the same data, the name
     under which it is kept once. `kernels`: those that a quick run boots; all of a study's are built before its first item. `tools`: what
-    it needs beside these, of VALGRIND.
+    it needs beside these, of VALGRIND. `quick`: what a quick run leaves out, in a sentence.
     """
 
     paper: str
@@ -151,6 +151,7 @@ class Item:
     kept_as: str = ""
     kernels: Sequence[Kernel] = ()
     tools: tuple[str, ...] = ()
+    quick: str = ""
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ from ..base.files import check_folder, to_json, write_text
 from ..base.terminal import Progress
 from ..kernels import build, kinds, source, tools
 from ..kernels import cost as kernel_cost
+from ..kernels.versions import DEFAULT
 from ..replay import cost
 from ..results.records import machine, versions
-from .model import ARM64, BUILDS, QEMU, RECORDS, VALGRIND, Done, Item, LeftOut
+from .model import ARM64, BUILDS, QEMU, RECORDS, VALGRIND, Done, Item, Kernel, LeftOut
 from .papers import PAPERS, TITLES, items
 from .work import SCHEMA, Work, read_record
 
@@ -77,15 +78,28 @@ def run(
 
 
 def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
-    """Builds what the items boot, one kernel after the other, as each begins from what is compiled; but those of two architectures
-    side by side, as one processor alone links. A build that fails is told by the item that needs it, which tries again."""
+    """Builds what the items boot, those of two architectures side by side, as one processor alone links. The others of an architecture
+    begin from what its first one has compiled: those of one configuration one after the other, as each begins from the one before,
+    those of several side by side. A build that fails is told by the item that needs it, which tries again."""
     order = list(kinds.KINDS)
     needed = sorted({kernel for item in wanted for kernel in item.kernels}, key=lambda one: (one[2], order.index(one[1])))
 
-    def of(arch: str) -> None:
+    def make(kernels: Sequence[Kernel]) -> bool:
+        """Whether all were built; none is tried after one that was not."""
         with contextlib.suppress(UserError):
-            for _, kind, outlined in (kernel for kernel in needed if kernel[0] == arch):
+            for arch, kind, outlined in kernels:
                 build.from_installed(arch, kinds.KINDS[kind], progress, outlined, small=True)
+            return True
+        return False
+
+    def of(arch: str) -> None:
+        first, *others = (kernel for kernel in needed if kernel[0] == arch)
+        groups: dict[tuple[str, ...], list[Kernel]] = {}
+        for kernel in others:
+            groups.setdefault(kinds.KINDS[kernel[1]].config[DEFAULT], []).append(kernel)
+        if make([first]):
+            with programs.side_by_side(len(groups)) as pool:
+                list(pool.map(make, groups.values()))
 
     architectures = sorted({kernel[0] for kernel in needed})
     with programs.side_by_side(len(architectures)) as pool:

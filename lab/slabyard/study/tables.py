@@ -38,6 +38,11 @@ def _said(one: Done) -> str:
     return "what the paper says" if one.item.paper in PAPERS else "what is expected"
 
 
+def quick_note(one: Done) -> str:
+    """What a quick run's report says of what it leaves out; nothing of a full one's."""
+    return f"A quick run: less work and fewer repetitions than the full one. {one.item.quick}".strip() if one.record["quick"] else ""
+
+
 def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table]:
     """All of it: of each item its claims, then its sheets; last the summary, if there are several items."""
     found: list[Table] = []
@@ -46,8 +51,7 @@ def tables(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> list[Table
         head = f"{one.item.paper} {one.item.name}: {one.item.title} ({one.item.place}): {outcome.verdict}"
         claims: list[list[Cell]] = [[claim.text, claim.verdict, claim.because or None] for claim in outcome.claims]
         notes = [stands_for(one.item.paper, outcome.stands_for)] if outcome.stands_for else []
-        if one.record["quick"]:
-            notes.append("A quick run: less work and fewer repetitions than the full one.")
+        notes += [note] if (note := quick_note(one)) else []
         found.append(Table(head, [_said(one), "verdict", "why"], claims, [*(note.replace("**", "") for note in outcome.notes), *notes]))
         found += [sheet_table(sheet.title, sheet) for sheet in outcome.sheets]
     return [*found, summary(done, left_out)] if len(done) + len(left_out) > 1 else found
@@ -162,7 +166,7 @@ def page(done: Sequence[Done], left_out: Sequence[LeftOut] = ()) -> str:
             "notes": [Markup(_BOLD.sub(r"<strong>\1</strong>", str(escape(note)))) for note in outcome.notes],
             "listing": outcome.listing,
             "stands_for": outcome.stands_for and stands_for(one.item.paper, outcome.stands_for),
-            "quick": one.record["quick"],
+            "quick": quick_note(one),
             "made": made(one.record),
         }
         for one in done

@@ -321,7 +321,7 @@ def _judge_waiting(data: Data) -> Outcome:
 
 THREADS = (1, 2, 4)
 WORKLOAD = "hackbench"
-QUICK_OPERATIONS = 4000  # of a thread, a fifth of the workload's own
+QUICK_OPERATIONS = 2000  # of a thread, a tenth of the workload's own
 
 
 def _measure_threads(work: Work) -> Data:
@@ -402,7 +402,11 @@ ITEMS: list[Item] = [
         _judge_shares,
         check,
         kernels=KERNELS,
+        quick="It boots Linux's own allocators, once each; none of ours.",
     ),
-    Item("yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, kernels=KERNELS),
+    Item(
+        "yoo", "waiting", "Waiting for SLOB's lock", "section SLOB", _measure_waiting, _judge_waiting, check, kernels=KERNELS,
+        quick="It boots SLOB on one CPU and on four, in turns of one length.",
+    ),
     Item("yoo", "threads", "The allocator's share among threads", "sections SLUB, SLAB, SLOB", _measure_threads, _judge_threads),
 ]
