@@ -702,6 +702,17 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
             assert (done.returncode, done.stdout[:9], done.stderr) == (status, out, "" if out else "slabyard: interrupted\n")
 
 
+def test_variables_for_python_are_the_users(tmp_path: Path) -> None:
+    """They change nothing for the lab, and what it starts has them."""
+    command = Path(sys.executable).parent / "slabyard"
+    for name in ("slabyard", "argparse", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not for slabyard')\n")
+    variables = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent", "PYTHONIOENCODING": "none", "PYTHONWARNINGS": "error"}
+    done = subprocess.run([command, "run", "--", "env"], capture_output=True, text=True, env={**os.environ, **variables}, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {f"{name}={value}" for name, value in variables.items()} <= set(done.stdout.splitlines())
+
+
 def test_free_lists_as_the_files_of_proc_show_them() -> None:
     """The text looks like the recorded kernel's own, row by row: the same zones and migrate types, with other figures."""
     path = Path(__file__).parents[2] / "traces" / "build.parquet"

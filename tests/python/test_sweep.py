@@ -75,6 +75,12 @@ def test_a_run_keeps_its_key_where_the_plan_moves(busy: Path, tmp_path: Path) ->
     assert len(twice) == len(moved), "two tables may share runs"
 
 
+def test_workers_leave_nothing_open(busy: Path, tmp_path: Path) -> None:
+    words = ["sweep", str(written(tmp_path, replays(busy, 1))), "--workers", "1"]
+    done = subprocess.run([sys.executable, "-W", "error", *COMMAND[1:], *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "slabyard: p.toml: 2 runs\n")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

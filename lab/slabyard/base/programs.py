@@ -66,7 +66,7 @@ def cannot_be_run(name: str, error: OSError) -> UserError:
 
 @contextlib.contextmanager
 def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A running child; killed when the block is left before it has ended."""
+    """A running child; killed when the block is left before it has ended. Its pipes are closed then."""
     process = subprocess.Popen(argv, **options)
     with _lock:
         _children.add(process)
@@ -78,6 +78,9 @@ def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]
             process.wait()
         with _lock:
             _children.discard(process)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                _close(pipe)
 
 
 @contextlib.contextmanager
@@ -149,9 +152,6 @@ class Server:
             self._process = stack.enter_context(
                 child(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, bufsize=1)
             )
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                stack.callback(_close, pipe)
             self._stack = stack.pop_all()
 
     def ask(self, word: str) -> Any:
@@ -179,7 +179,7 @@ class Server:
         self._stack.close()
 
 
-def _close(pipe: IO[str]) -> None:
+def _close(pipe: IO[Any]) -> None:
     with contextlib.suppress(BrokenPipeError):  # of a program that is gone
         pipe.close()
 
