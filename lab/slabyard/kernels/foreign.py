@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..base import programs
 from ..base.errors import MISSING, UserError
 from ..base.terminal import note
 from . import cache, tools
@@ -116,14 +117,14 @@ def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
     note(f"fetching {' '.join(packages)} for {arch} and {len(everything) - len(packages)} packages of libraries, once")
     with tempfile.TemporaryDirectory(prefix="slabyard-packages-") as folder:
         argv = ["apt-get", "-qq", "download", *(f"{name}:{MACHINES[arch].debian}" for name in sorted(everything))]
-        fetched = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        fetched = programs.complete(argv, cwd=folder)
         if fetched.returncode:
-            lines = [line for line in fetched.stderr.splitlines() if line.startswith("E:")] or ["apt-get download failed"]
+            lines = [line for line in fetched.stderr.decode(errors="replace").splitlines() if line.startswith("E:")] or ["apt-get download failed"]
             raise UserError(f"{purpose} needs {names} for {arch}, and apt cannot fetch them: {lines[0]}", MISSING)
         for package in sorted(Path(folder).glob("*.deb"), key=lambda path: path.name.partition("_")[0] in packages):
-            done = subprocess.run(["dpkg-deb", "-x", str(package), str(top)], capture_output=True, text=True, check=False)
+            done = programs.complete(["dpkg-deb", "-x", str(package), str(top)])
             if done.returncode:
-                said = (done.stderr.strip().splitlines() or ["dpkg-deb failed"])[-1]
+                said = programs.last_line(done.stderr.decode(errors="replace"), "dpkg-deb failed")
                 raise UserError(f"{package.name} cannot be unpacked: {said}{cache.advice(said)}")
 
 
