@@ -378,7 +378,8 @@ def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
         ["replay", busy, "--allocator", "slub"],
         ["layout", "--allocator", "slub", script, "--svg", out / "s.svg"],
     ):
-        assert "too large" in complaint(limited("-f 1", *words, env=env), 2).lower()
+        said = complaint(limited("-f 1", *words, env=env), 2).lower()
+        assert "too large" in said and "raise the limit (ulimit -f)" in said
         assert not list(out.iterdir()) and not list(scratch.iterdir())
     words = ["compare", busy, "--allocators", "slub", "--runs", "1"]
     assert complaint(limited("-n 9", *words), 2) == "slabyard: too many files are open; raise the limit (ulimit -n)"

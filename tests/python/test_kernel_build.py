@@ -695,8 +695,9 @@ def test_a_thread_that_is_not_wanted_ends(held: bool, tmp_path: Path, monkeypatc
 
     with pytest.raises(ZeroDivisionError), programs.side_by_side(1) as pool:
         working = pool.submit(work)
-        while not heard and not working.done() or not held and not (tmp_path / "begun").exists():
+        while not (heard if held else (tmp_path / "begun").exists() or working.done()):
             time.sleep(0.01)
         raise ZeroDivisionError
     assert isinstance(working.exception(), KeyboardInterrupt)
-    assert heard == ["another slabyard is at work on the copy of the kernel source; waiting for it" if held else f"unpacking {found.path}, once"]
+    waiting = "another slabyard is at work on the copy of the kernel source; waiting for it"
+    assert heard == [waiting if held else f"unpacking {found.path}, once"]

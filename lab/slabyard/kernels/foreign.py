@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import programs
 from ..base.errors import MISSING, UserError
+from ..base.programs import complete, last_line
 from ..base.terminal import note
 from . import cache, tools
 from .tools import Tool
@@ -117,15 +117,16 @@ def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
     note(f"fetching {' '.join(packages)} for {arch} and {len(everything) - len(packages)} packages of libraries, once")
     with tempfile.TemporaryDirectory(prefix="slabyard-packages-") as folder:
         argv = ["apt-get", "-qq", "download", *(f"{name}:{MACHINES[arch].debian}" for name in sorted(everything))]
-        fetched = programs.complete(argv, cwd=folder)
+        fetched = complete(argv, cwd=folder)
         if fetched.returncode:
-            lines = [line for line in fetched.stderr.decode(errors="replace").splitlines() if line.startswith("E:")] or ["apt-get download failed"]
+            said = fetched.stderr.decode(errors="replace").splitlines()
+            lines = [line for line in said if line.startswith("E:")] or ["apt-get download failed"]
             raise UserError(f"{purpose} needs {names} for {arch}, and apt cannot fetch them: {lines[0]}", MISSING)
         for package in sorted(Path(folder).glob("*.deb"), key=lambda path: path.name.partition("_")[0] in packages):
-            done = programs.complete(["dpkg-deb", "-x", str(package), str(top)])
+            done = complete(["dpkg-deb", "-x", str(package), str(top)])
             if done.returncode:
-                said = programs.last_line(done.stderr.decode(errors="replace"), "dpkg-deb failed")
-                raise UserError(f"{package.name} cannot be unpacked: {said}{cache.advice(said)}")
+                told = last_line(done.stderr.decode(errors="replace"), "dpkg-deb failed")
+                raise UserError(f"{package.name} cannot be unpacked: {told}{cache.advice(told)}")
 
 
 def _with_libraries(packages: list[str], arch: str) -> set[str]:
