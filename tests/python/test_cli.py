@@ -515,7 +515,7 @@ def test_other_signals_tidy_up_too(number: signal.Signals, tmp_path: Path) -> No
     assert not list(scratch.iterdir())
 
 
-def test_closed_streams_are_one_line(busy: Path) -> None:
+def test_closed_streams_are_one_line(busy: Path, tmp_path: Path) -> None:
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["sh", "-c", f"{sys.executable} -m slabyard {line}"], capture_output=True, text=True, check=False)
 
@@ -524,6 +524,15 @@ def test_closed_streams_are_one_line(busy: Path) -> None:
     assert "standard input is closed" in complaint(shell("import - -o t.parquet <&-"), 2)
     done = shell(f"info {busy.with_name('absent.parquet')} 2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    done = shell(f"export {busy} --format pprof -o {tmp_path / 'o.pb.gz'} >&-")
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "o.pb.gz").stat().st_size
+
+
+@pytest.mark.parametrize("where", ["2>/dev/full", "2>&1 >&3 | true", "2>&-"])
+def test_notes_that_nobody_reads_end_nothing(where: str, busy: Path) -> None:
+    words = f"{sys.executable} -m slabyard compare {busy} --allocators slub --runs 1 {where}"
+    done = subprocess.run(["sh", "-c", f"exec 3>&1; {words}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "slub" in done.stdout
 
 
 # ---- Outputs that are no plain files -----------------------------------------------------------------------------
