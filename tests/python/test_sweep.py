@@ -85,9 +85,10 @@ def test_workers_leave_nothing_open(busy: Path, tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "no [[matrix]]"), ("matrix = 1", "no [[matrix]]"), ("a = [", "no TOML"), ("speed = 1\n[[matrix]]\n", "speed is unknown"),
+        ("a." * 20_000 + "a = 1", "too deep"),
         ("repetitions = 0\n[[matrix]]\n", "repetitions is 0"), ("[[matrix]]\nsubstrate = 'moon'", "no substrate 'moon'"),
         (REPLAY + "traces = []", "needs traces"), (REPLAY + "traces = ['*.none']", "no trace is"),
-        (REPLAY + "traces = ['x']", "no such file"),
+        (REPLAY + "traces = ['x']", "no such file"), (REPLAY + f"traces = ['{'*/' * 900}']", "no pattern of files"),
         (REPLAY + "traces = ['x']\ncpus = ['a']", "list of numbers"), (REPLAY + "traces = ['x']\nthreads = 1", "threads is unknown"),
         ("[[matrix]]\ntraces = ['x']\nallocators = ['nosuch']", "nosuch"), (REPLAY + "traces = ['x']\nstart = 'now'", "recorded or empty"),
         (THREADS + "workloads = ['hot']\nthreads = [0]", "less than 1"), (THREADS + "workloads = ['nosuch']", "called 'nosuch'"),
