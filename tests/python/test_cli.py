@@ -568,6 +568,10 @@ def test_names_that_cannot_be_shown(busy: Path, tmp_path: Path) -> None:
             done = slabyard(*verb, strange, env={**os.environ, "PYTHONIOENCODING": encoding + ":strict"}, encoding="utf-8")
             assert done.returncode == 0 and shown in done.stdout.partition("\n\n")[0].replace("\n", ""), done
     assert complaint(slabyard("info", tmp_path / os.fsdecode(b"\xff")), 2).endswith("/\\xff: no such file")
+    for form in ("csv", "parquet", "pprof", "perfetto", "speedscope", "folded"):
+        out = strange.with_suffix(f".out.{form}")
+        done = slabyard("export", strange, "--format", form, "-o", out)
+        assert done.returncode == 0 and out.stat().st_size, done.stderr
     report = tmp_path / "report.html"
     done = slabyard("compare", strange, "--allocators", "slub", "--runs", "1", "--report", report)
     assert done.returncode == 0 and "a\\xff\\nb\u00e9" in report.read_text("utf-8"), done.stderr

@@ -75,6 +75,17 @@ def test_a_run_keeps_its_key_where_the_plan_moves(busy: Path, tmp_path: Path) ->
     assert len(twice) == len(moved), "two tables may share runs"
 
 
+def test_names_that_are_no_text(busy: Path, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    (folder / os.fsdecode(b"b\xfe.parquet")).write_bytes(busy.read_bytes())
+    text = "repetitions = 1\n[[matrix]]\ntraces = ['*.parquet']\nallocators = ['slub']\n"
+    done = slabyard("sweep", written(folder, text), "--workers", "1", "--export-json", folder / "r.json")
+    assert done.returncode == 0, done.stderr
+    (found,) = store._rows(next((folder / "p").glob("*.parquet")))
+    assert found["workload"] == "b\\xfe" and (folder / "r.json").stat().st_size
+
+
 def test_workers_leave_nothing_open(busy: Path, tmp_path: Path) -> None:
     words = ["sweep", str(written(tmp_path, replays(busy, 1))), "--workers", "1"]
     done = subprocess.run([sys.executable, "-W", "error", *COMMAND[1:], *words], capture_output=True, text=True, cwd=tmp_path, check=False)
