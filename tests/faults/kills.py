@@ -143,6 +143,16 @@ def alive(session: int) -> list[str]:
     return found
 
 
+def check_alone(process: subprocess.Popen[str]) -> None:
+    """AssertionError where a process of the run's stays."""
+    until = time.monotonic() + PATIENCE
+    while (left := alive(process.pid)) and time.monotonic() < until:
+        time.sleep(0.02)
+    if left:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError(f"a process is left: {left[0]}")
+
+
 def killed(verb: Verb, folder: Path, after: float) -> None:
     """Kills a run after that many seconds. AssertionError where a process stays."""
     process = start(verb, folder)
@@ -151,14 +161,9 @@ def killed(verb: Verb, folder: Path, after: float) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
     process.wait()
-    until = time.monotonic() + PATIENCE
-    while (left := alive(process.pid)) and time.monotonic() < until:
-        time.sleep(0.02)
     if process.stderr:
         process.stderr.close()
-    for name in left:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise AssertionError(f"a process is left: {name}")
+    check_alone(process)
 
 
 def check(verb: Verb, now: str | None, right: str) -> None:
@@ -182,7 +187,7 @@ def interrupted(verb: Verb, folder: Path, after: float, number: int, at_group: b
     statuses = (0, 130, 128 + number) if verb.name == "record" else (0, 130)  # its command's, which is kept
     assert process.returncode in statuses, f"status {process.returncode}, {said[-1:]}"
     assert process.returncode == 0 or verb.name == "record" or said[-1] == "slabyard: interrupted", f"it said {said[-1:]}"
-    assert not (left := alive(process.pid)), f"a process is left: {left}"
+    check_alone(process)
     files = {path.name for path in folder.iterdir()}
     assert files <= OUTPUTS, f"left {files - OUTPUTS}"
 
