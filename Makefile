@@ -14,8 +14,8 @@
 #   make load      100 million operations, 1,000 caches, 100 heaps, 1,000 threads, a storm of forks, the end of memory, and LIVE=1024
 #                  MiB at once, under every allocator; OPERATIONS=N for less of it (tests/soak/load.c)
 #   make fuzz      fuzzers of malloc, caches, pages and all that is parsed, each for FUZZ=20 seconds (tests/fuzz/run.py; needs clang)
-#   make faults    every system call of programs on malloc fails once; SIGKILL at POINTS=200 moments and full disks, of import,
-#                  compare, sweep and record (tests/faults/); make faults-kernel: of builds of kernels, at KERNEL_POINTS=30
+#   make faults    every system call of programs on malloc fails once; SIGKILL at POINTS=200 moments, other signals and full disks, of
+#                  import, compare, sweep and record (tests/faults/); make faults-kernel: of builds of kernels, at KERNEL_POINTS=30
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md

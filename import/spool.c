@@ -41,7 +41,8 @@ static void write_out(struct spool *spool, uint32_t records)
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
-			die("cannot write the temporary file: %s; set TMPDIR to a folder with more room", strerror(errno));
+			die("cannot write the temporary file: %s; %s", strerror(errno),
+			    errno == EFBIG ? "raise the limit (ulimit -f)" : "set TMPDIR to a folder with more room");
 		from += written;
 		left -= (size_t)written;
 	}

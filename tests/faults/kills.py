@@ -1,12 +1,13 @@
-"""SIGKILL at random moments, and full disks: of an import, a comparison, a sweep and a recording.
+"""SIGKILL and other signals at random moments, and full disks: of an import, a comparison, a sweep and a recording.
 
-    python tests/faults/kills.py [--points N] [--disks N] [--verbs import,compare,sweep,record] [--seed N]
+    python tests/faults/kills.py [--points N] [--signals N] [--disks N] [--verbs import,compare,sweep,record] [--seed N]
 
 Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be the
 old one or the whole new one, and none of its processes may be left. Now and then it runs again over what was left, and must end as
-it did the first time. A sweep goes on from one kill to the next; no run of it may be lost or done twice. With --disks, each verb
-writes to that many disks, from one that is too small for anything to one that is large enough. Either it says so in one line and
-leaves nothing, or all of its output is there.
+it did the first time. A sweep goes on from one kill to the next; no run of it may be lost or done twice. At --signals moments it gets
+SIGINT, SIGTERM or SIGHUP, alone or with its children. Then it must end with the documented status and line, and leave no process
+and no file but its output, whole. With --disks, each verb writes to that many disks, from one that is too small for anything to
+one that is large enough. Either it says so in one line and leaves nothing, or all of its output is there.
 
 Prints a line for each verb; the status is 1 where something did not hold, 4 where a tool is missing.
 """
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ AGAIN = 10  # one kill in this many is followed by a whole run
 PATIENCE = 10  # seconds for children to end
 LONG = 120  # seconds of a run at most
 PAGE = 4096
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+OUTPUTS = {"t.parquet", "out.json", "out.html", "p", "p.toml"}
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,11 @@ def verbs() -> list[Verb]:
     ]  # fmt: skip
 
 
-def start(verb: Verb, folder: Path) -> subprocess.Popen[str]:
+def start(verb: Verb, folder: Path, command: Sequence[str] = COMMAND) -> subprocess.Popen[str]:
     # A sweep's scratch folder is elsewhere: a run without room for it has failed, which is not the same as a full disk for the results.
     environment = os.environ | ({} if verb.goes_on else {"TMPDIR": str(folder)})
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    return subprocess.Popen([*COMMAND, *verb.words(folder)], env=environment, start_new_session=True, text=True, **streams)
+    return subprocess.Popen([*command, *verb.words(folder)], env=environment, start_new_session=True, text=True, **streams)
 
 
 def whole(verb: Verb, folder: Path) -> tuple[float, str, int]:
@@ -140,6 +143,16 @@ def alive(session: int) -> list[str]:
     return found
 
 
+def check_alone(process: subprocess.Popen[str]) -> None:
+    """AssertionError where a process of the run's stays."""
+    until = time.monotonic() + PATIENCE
+    while (left := alive(process.pid)) and time.monotonic() < until:
+        time.sleep(0.02)
+    if left:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError(f"a process is left: {left[0]}")
+
+
 def killed(verb: Verb, folder: Path, after: float) -> None:
     """Kills a run after that many seconds. AssertionError where a process stays."""
     process = start(verb, folder)
@@ -148,14 +161,58 @@ def killed(verb: Verb, folder: Path, after: float) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
     process.wait()
-    until = time.monotonic() + PATIENCE
-    while (left := alive(process.pid)) and time.monotonic() < until:
-        time.sleep(0.02)
     if process.stderr:
         process.stderr.close()
-    for name in left:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise AssertionError(f"a process is left: {name}")
+    check_alone(process)
+
+
+def check(verb: Verb, now: str | None, right: str) -> None:
+    """AssertionError where the output that is there now is neither none nor whole."""
+    if verb.goes_on:
+        assert set((now or right).split(",")) <= set(right.split(",")), "a run that is none of the plan"
+    elif verb.name == "compare":
+        assert now in (None, right, "2 records", "report", f"{right.split(',')[0]}"), f"neither nothing nor all: {now}"
+    else:
+        assert now in (None, right), "neither nothing nor all"
+
+
+def interrupted(verb: Verb, folder: Path, after: float, number: int, at_group: bool) -> None:
+    """Sends a signal after that many seconds. AssertionError where the run does not end as it should."""
+    process = start(verb, folder, [str(Path(sys.executable).parent / "slabyard")])  # which holds signals back until Python answers them
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        (os.killpg if at_group else os.kill)(process.pid, number)
+    said = process.communicate(timeout=LONG)[1].splitlines()
+    statuses = (0, 130, 128 + number) if verb.name == "record" else (0, 130)  # its command's, which is kept
+    assert process.returncode in statuses, f"status {process.returncode}, {said[-1:]}"
+    assert process.returncode == 0 or verb.name == "record" or said[-1] == "slabyard: interrupted", f"it said {said[-1:]}"
+    check_alone(process)
+    files = {path.name for path in folder.iterdir()}
+    assert files <= OUTPUTS, f"left {files - OUTPUTS}"
+
+
+def interrupt(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
+    """Returns how many signals there were, and what failed."""
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="slabyard-signals-") as place:
+        first = Path(place) / "first"
+        first.mkdir()
+        took, said, status = whole(verb, first)
+        right = verb.output(first)
+        if status or right is None:
+            return 0, [f"the whole run ends with {status}: {said.strip()}"]
+        for point in range(points):
+            after, number, at_group = draw.uniform(0, 1.05 * took), draw.choice(ENDING), draw.random() < 0.5
+            folder = Path(place) / f"signal-{point}"
+            folder.mkdir()
+            try:
+                interrupted(verb, folder, after, number, at_group)
+                check(verb, verb.output(folder), right)
+            except Exception as error:
+                told = f"{number.name}{' at its group' if at_group else ''} after {after:.3f} of {took:.3f} s"
+                wrong.append(f"{verb.name}, {told}: {type(error).__name__}: {error}")
+    return points, wrong
 
 
 def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
@@ -178,11 +235,7 @@ def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
                 now = verb.output(folder)
                 if verb.goes_on:
                     assert set((before or "").split(",")) <= set((now or "").split(",")) or before is None, "runs were lost"
-                    assert set((now or right).split(",")) <= set(right.split(",")), "a run that is none of the plan"
-                elif verb.name == "compare":
-                    assert now in (None, right, "2 records", "report", f"{right.split(',')[0]}"), f"neither nothing nor all: {now}"
-                else:
-                    assert now in (None, right), "neither nothing nor all"
+                check(verb, now, right)
                 before = now
                 if number % AGAIN == AGAIN - 1:
                     _, said, status = whole(verb, folder)
@@ -246,6 +299,7 @@ def fill(verb: Verb, disks: int) -> tuple[int, list[str]]:
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--signals", type=int, default=20)
     parser.add_argument("--disks", type=int, default=50)
     parser.add_argument("--verbs", default="import,compare,sweep,record")
     parser.add_argument("--seed", type=int, default=1)
@@ -257,6 +311,11 @@ def main(words: list[str]) -> int:
         if options.points:
             done, wrong = kill(verb, options.points, draw)
             print(f"{verb.name}: killed {done} times, {len(wrong)} times something did not hold", flush=True)
+            held = held and not wrong
+            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
+        if options.signals:
+            done, wrong = interrupt(verb, options.signals, draw)
+            print(f"{verb.name}: interrupted {done} times, {len(wrong)} times something did not hold", flush=True)
             held = held and not wrong
             print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
         if options.disks:

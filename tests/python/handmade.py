@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slabyard.trace import file as trace
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @dataclass
@@ -99,6 +103,17 @@ def busy(path: Path, lost: int = 0) -> Path:
             builder.page_free(number + 2, number % 3)
     builder.row("kfree", origin="older", address=0xFFFF888000123400)
     return builder.write(path, 128)
+
+
+def make_homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user whom the system knows by number alone, as in many containers."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
 
 
 def slabyard(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:

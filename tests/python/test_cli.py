@@ -378,7 +378,8 @@ def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
         ["replay", busy, "--allocator", "slub"],
         ["layout", "--allocator", "slub", script, "--svg", out / "s.svg"],
     ):
-        assert "too large" in complaint(limited("-f 1", *words, env=env), 2).lower()
+        said = complaint(limited("-f 1", *words, env=env), 2).lower()
+        assert "too large" in said and "raise the limit (ulimit -f)" in said
         assert not list(out.iterdir()) and not list(scratch.iterdir())
     words = ["compare", busy, "--allocators", "slub", "--runs", "1"]
     assert complaint(limited("-n 9", *words), 2) == "slabyard: too many files are open; raise the limit (ulimit -n)"
@@ -514,7 +515,7 @@ def test_other_signals_tidy_up_too(number: signal.Signals, tmp_path: Path) -> No
     assert not list(scratch.iterdir())
 
 
-def test_closed_streams_are_one_line(busy: Path) -> None:
+def test_closed_streams_are_one_line(busy: Path, tmp_path: Path) -> None:
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["sh", "-c", f"{sys.executable} -m slabyard {line}"], capture_output=True, text=True, check=False)
 
@@ -523,6 +524,15 @@ def test_closed_streams_are_one_line(busy: Path) -> None:
     assert "standard input is closed" in complaint(shell("import - -o t.parquet <&-"), 2)
     done = shell(f"info {busy.with_name('absent.parquet')} 2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    done = shell(f"export {busy} --format pprof -o {tmp_path / 'o.pb.gz'} >&-")
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "o.pb.gz").stat().st_size
+
+
+@pytest.mark.parametrize("where", ["2>/dev/full", "2>&1 >&3 | true", "2>&-"])
+def test_notes_that_nobody_reads_end_nothing(where: str, busy: Path) -> None:
+    words = f"{sys.executable} -m slabyard compare {busy} --allocators slub --runs 1 {where}"
+    done = subprocess.run(["sh", "-c", f"exec 3>&1; {words}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "slub" in done.stdout
 
 
 # ---- Outputs that are no plain files -----------------------------------------------------------------------------
@@ -558,6 +568,10 @@ def test_names_that_cannot_be_shown(busy: Path, tmp_path: Path) -> None:
             done = slabyard(*verb, strange, env={**os.environ, "PYTHONIOENCODING": encoding + ":strict"}, encoding="utf-8")
             assert done.returncode == 0 and shown in done.stdout.partition("\n\n")[0].replace("\n", ""), done
     assert complaint(slabyard("info", tmp_path / os.fsdecode(b"\xff")), 2).endswith("/\\xff: no such file")
+    for form in ("csv", "parquet", "pprof", "perfetto", "speedscope", "folded"):
+        out = strange.with_suffix(f".out.{form}")
+        done = slabyard("export", strange, "--format", form, "-o", out)
+        assert done.returncode == 0 and out.stat().st_size, done.stderr
     report = tmp_path / "report.html"
     done = slabyard("compare", strange, "--allocators", "slub", "--runs", "1", "--report", report)
     assert done.returncode == 0 and "a\\xff\\nb\u00e9" in report.read_text("utf-8"), done.stderr
@@ -700,6 +714,17 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
             answer = functools.partial(signal.signal, getattr(signal, f"SIG{name}"), how)
             done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False, preexec_fn=answer)
             assert (done.returncode, done.stdout[:9], done.stderr) == (status, out, "" if out else "slabyard: interrupted\n")
+
+
+def test_variables_for_python_are_the_users(tmp_path: Path) -> None:
+    """They change nothing for the lab, and what it starts has them."""
+    command = Path(sys.executable).parent / "slabyard"
+    for name in ("slabyard", "argparse", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not for slabyard')\n")
+    variables = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent", "PYTHONIOENCODING": "none", "PYTHONWARNINGS": "error"}
+    done = subprocess.run([command, "run", "--", "env"], capture_output=True, text=True, env={**os.environ, **variables}, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {f"{name}={value}" for name, value in variables.items()} <= set(done.stdout.splitlines())
 
 
 def test_free_lists_as_the_files_of_proc_show_them() -> None:

@@ -13,6 +13,8 @@ import handmade
 import pytest
 from handmade import complaint, slabyard
 
+from slabyard.base.errors import UserError
+from slabyard.base.files import cache_home
 from slabyard.replay import cost
 from slabyard.report import comparison
 from slabyard.base.table import render
@@ -86,6 +88,15 @@ def test_what_was_counted_is_kept(busy: Path, cache: Path) -> None:
     counted(busy, "malloc:system")
     assert len(list(cache.iterdir())) == 3
     assert counted(busy, "slub", env={**os.environ, "XDG_CACHE_HOME": "/dev/null/none"}) == first
+
+
+def test_a_user_without_a_home_keeps_nothing(busy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handmade.make_homeless(monkeypatch)
+    assert cost._place(busy, []) is None
+    with pytest.raises(UserError, match="no home folder to keep things in; have XDG_CACHE_HOME name a folder"):
+        cache_home()
+    monkeypatch.setenv("HOME", "/somewhere")
+    assert cache_home() == Path("/somewhere/.cache/slabyard")
 
 
 def test_what_was_used_least_recently_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

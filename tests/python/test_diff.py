@@ -238,6 +238,7 @@ def test_names_of_others_do_not_break_the_xml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("[NaN]", "damaged"), ("[-Infinity]", "damaged"), ("[1e999]", "damaged"),
         ("[1, 2", "damaged or cut off"), ("{}", "no result records"), ("[]", "no result records"), ('{"schema": 9, "run": {}}', "schema 9"),
         ("hello", "nothing that can be compared"), ("", "nothing that can be compared"),
     ],

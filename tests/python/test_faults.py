@@ -33,5 +33,6 @@ def test_system_calls_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("verb", ["import", "sweep"])
 def test_killed_at_any_moment(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    status = _module("kills").main(["--points", "4", "--disks", "3" if verb == "import" and os.geteuid() == 0 else "0", "--verbs", verb])
+    disks = "3" if verb == "import" and os.geteuid() == 0 else "0"
+    status = _module("kills").main(["--points", "4", "--signals", "4", "--disks", disks, "--verbs", verb])
     assert status == 0, capsys.readouterr().out

@@ -858,6 +858,20 @@ def test_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_a_temporary_folder_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folder of the trace takes its place, as after a recording it would be late to complain."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    assert imported(TRUTH / "linux-6.1-um-slub/hackbench/trace.txt.xz", tmp_path / "t.parquet").events
+
+
+def test_no_pipe_stays_open(tmp_path: Path) -> None:
+    capture = tmp_path / "t.txt"
+    capture.write_text("[000] 1.0: kmem:kmalloc: call_site=a+0x1 ptr=0xffff888000001000 bytes_req=8 bytes_alloc=8\n")
+    words = [sys.executable, "-W", "error", "-m", "slabyard", "import", str(capture), "-o", str(tmp_path / "t.parquet")]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert "1 event" in said and "ResourceWarning" not in said
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress, lambda text: pa.compress(text, "zstd", asbytes=True)])
 @pytest.mark.parametrize("how", ["fifo", "pipe", "file"])
 def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import handmade
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -183,6 +184,8 @@ def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = perfdata.PerfData(tmp_path, [], (0, 0), {})
     sites = ["0xffffffff91000110", "0xffffffff91000310", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
     assert perfdata.resolve(sites, data) == ["first+0x10", "last+0x10", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
+    handmade.make_homeless(monkeypatch)
+    assert perfdata.resolve(sites, data) == sites
 
 
 def test_want_of_memory_is_no_damage() -> None:

@@ -347,7 +347,8 @@ def test_profile_of_a_program_that_records_nothing(start: Start, tmp_path: Path)
 
 
 def test_what_cannot_be_looked_at(start: Start, tmp_path: Path) -> None:
-    assert "there is no process" in complaint(slabyard("inspect", "4194304999"[:9]), 2)
+    for number in ("4194304999"[:9], "0", "0" * 9, "9" * 40):
+        assert complaint(slabyard("inspect", number), 2) == f"slabyard: there is no process {number}"
     assert "no such file" in complaint(slabyard("inspect", str(tmp_path / "none")), 2)
     assert "is no core file" in complaint(slabyard("inspect", "/bin/sh"), 2)
     with subprocess.Popen(["sleep", "60"]) as other:

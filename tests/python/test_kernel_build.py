@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -18,6 +19,7 @@ import pytest
 
 from kernel_support import make_tarball, make_tree
 from slabyard.command import cli, parsers
+from slabyard.base import programs
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
 from slabyard.kernels import build, cache, config, edits, kinds, ports, seed, source, tools, versions
@@ -683,3 +685,36 @@ def test_the_kernel_tests_tell_what_is_missing_before_they_build(tmp_path: Path)
 
 def test_a_static_library_is_looked_for() -> None:
     assert tools._links("gcc", "libgcc.a") and not tools._links("gcc", "libnone-of-that-name.a")
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_thread_that_is_not_wanted_ends(held: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after Ctrl-C in a study: it waits no more for tar or for another slabyard's lock, and begins nothing else."""
+    found = source.find(make_tarball(tmp_path))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/tar").write_text(f"#!/bin/sh\necho >>{tmp_path}/begun; exec sleep 30\n")
+    (tmp_path / "bin/tar").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    lock = os.open(f"{source.copy_of(found, SLUB)}.lock", os.O_RDWR | os.O_CREAT)
+    if held:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        timer = threading.Timer(30, os.close, (lock,))
+        timer.daemon = True
+        timer.start()
+    heard: list[str] = []
+    monkeypatch.setattr(cache, "note", heard.append)
+    monkeypatch.setattr(source, "note", heard.append)
+
+    def work() -> None:
+        for _ in range(3):
+            with contextlib.suppress(UserError):
+                prepare(found)
+
+    with pytest.raises(ZeroDivisionError), programs.side_by_side(1) as pool:
+        working = pool.submit(work)
+        while not (heard if held else (tmp_path / "begun").exists() or working.done()):
+            time.sleep(0.01)
+        raise ZeroDivisionError
+    assert isinstance(working.exception(), KeyboardInterrupt)
+    waiting = "another slabyard is at work on the copy of the kernel source; waiting for it"
+    assert heard == [waiting if held else f"unpacking {found.path}, once"]

@@ -20,6 +20,7 @@ from handmade import complaint, slabyard
 from slabyard.base import privileges
 from slabyard.base.errors import MISSING, UserError
 from slabyard.capture import moments, record
+from slabyard.live import sites
 from slabyard.trace import snapshots
 from slabyard.trace.file import Trace, recorded_curve
 
@@ -42,6 +43,17 @@ def test_tracefs_not_mounted(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
         record.events([tmp_path])
     assert raised.value.status == MISSING and "mount -t tracefs tracefs" in raised.value.message
+
+
+def test_a_tracefs_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    for use in (record.events, sites.Sampler):
+        with pytest.raises(UserError, match="may be read by root only; run it with sudo") as raised:
+            use()
+        assert raised.value.status == MISSING
 
 
 def test_kernel_without_the_events(tmp_path: Path) -> None:
@@ -128,6 +140,9 @@ def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", env["PATH"])
     monkeypatch.setattr(record.os, "statvfs", lambda _: type("Full", (), {"f_bavail": 0}))
     with pytest.raises(UserError, match="no space left"), record.record(record.Plan(["true"]), out / "part"):
+        pass
+    (tmp_path / "bin" / "perf").write_text("#!/bin/sh\necho 'Too many events are opened.' >&2\nexit 255\n")
+    with pytest.raises(UserError, match="ulimit -n"), record.record(record.Plan(["true"]), out / "part"):
         pass
     (tmp_path / "bin" / "perf").write_text("#!/bin/sh\nkill -XFSZ $$\n")
     with pytest.raises(UserError, match="ulimit -f"), record.record(record.Plan(["true"]), out / "part"):

@@ -75,13 +75,31 @@ def test_a_run_keeps_its_key_where_the_plan_moves(busy: Path, tmp_path: Path) ->
     assert len(twice) == len(moved), "two tables may share runs"
 
 
+def test_names_that_are_no_text(busy: Path, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    (folder / os.fsdecode(b"b\xfe.parquet")).write_bytes(busy.read_bytes())
+    text = "repetitions = 1\n[[matrix]]\ntraces = ['*.parquet']\nallocators = ['slub']\n"
+    done = slabyard("sweep", written(folder, text), "--workers", "1", "--export-json", folder / "r.json")
+    assert done.returncode == 0, done.stderr
+    (found,) = store._rows(next((folder / "p").glob("*.parquet")))
+    assert found["workload"] == "b\\xfe" and (folder / "r.json").stat().st_size
+
+
+def test_workers_leave_nothing_open(busy: Path, tmp_path: Path) -> None:
+    words = ["sweep", str(written(tmp_path, replays(busy, 1))), "--workers", "1"]
+    done = subprocess.run([sys.executable, "-W", "error", *COMMAND[1:], *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "slabyard: p.toml: 2 runs\n")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "no [[matrix]]"), ("matrix = 1", "no [[matrix]]"), ("a = [", "no TOML"), ("speed = 1\n[[matrix]]\n", "speed is unknown"),
+        ("a." * 20_000 + "a = 1", "too deep"),
         ("repetitions = 0\n[[matrix]]\n", "repetitions is 0"), ("[[matrix]]\nsubstrate = 'moon'", "no substrate 'moon'"),
         (REPLAY + "traces = []", "needs traces"), (REPLAY + "traces = ['*.none']", "no trace is"),
-        (REPLAY + "traces = ['x']", "no such file"),
+        (REPLAY + "traces = ['x']", "no such file"), (REPLAY + f"traces = ['{'*/' * 900}']", "no pattern of files"),
         (REPLAY + "traces = ['x']\ncpus = ['a']", "list of numbers"), (REPLAY + "traces = ['x']\nthreads = 1", "threads is unknown"),
         ("[[matrix]]\ntraces = ['x']\nallocators = ['nosuch']", "nosuch"), (REPLAY + "traces = ['x']\nstart = 'now'", "recorded or empty"),
         (THREADS + "workloads = ['hot']\nthreads = [0]", "less than 1"), (THREADS + "workloads = ['nosuch']", "called 'nosuch'"),

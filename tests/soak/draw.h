@@ -2,7 +2,7 @@
 #ifndef SOAK_DRAW_H
 #define SOAK_DRAW_H
 
-#include "core/types.h"
+#include "core/heap.h"
 
 #include "check.h"
 #include "spec_support.h"
@@ -32,11 +32,20 @@ static inline void add_tunable(char *spec, const struct sy_tunable *tunable, uin
 	spec_tune(spec, SPEC_BYTES, tunable, value);
 }
 
-static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_t *random)
+/* Not where a minimum is above its maximum, nor with what only replays have. */
+static inline bool serves_threads(const char *spec)
 {
 	struct sy_heap_config parsed;
 	struct sy_fault fault;
 
+	if (!sy_spec_parse(&parsed, spec, &fault))
+		return false;
+	parsed.threads = parsed.concurrent = true;
+	return !sy__heap_refuses(&parsed);
+}
+
+static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_t *random)
+{
 	do {
 		snprintf(spec, SPEC_BYTES, "%s", policy->name);
 		for (unsigned i = 0; i < policy->tunable_count; i++) {
@@ -45,7 +54,7 @@ static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_
 			if (!below(random, 3) && strncmp(tunable->name, "log_", 4))
 				add_tunable(spec, tunable, random);
 		}
-	} while (!sy_spec_parse(&parsed, spec, &fault)); /* a minimum above its maximum */
+	} while (!serves_threads(spec));
 }
 
 /* Those that are named, or all; returns how many. */

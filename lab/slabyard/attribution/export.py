@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from ..base.files import whole_file, write_text
 from ..base.stacks import Stacks, folded, speedscope
 from ..base.table import harmless
+from ..base.terminal import printable
 from ..trace.file import Trace, recorded_curve
 from . import pinned, usage
 from .flames import frames_of, stacks
@@ -64,7 +65,7 @@ def _folded(trace: Trace, path: Path, window: Window, weight: str) -> None:
 
 def _speedscope(trace: Trace, path: Path, window: Window, weight: str) -> None:
     unit = "bytes" if weight.endswith("bytes") else "none"
-    write_text(path, speedscope(_weighed(trace, window, weight), f"{trace.path.name}: {weight.replace('_', ' ')}", unit))
+    write_text(path, speedscope(_weighed(trace, window, weight), f"{printable(trace.path.name)}: {weight.replace('_', ' ')}", unit))
 
 
 def _weighed(trace: Trace, window: Window, weight: str) -> Stacks:
@@ -84,7 +85,7 @@ def _pprof(trace: Trace, path: Path, window: Window, _weight: str) -> None:
         frames = [*(pprof.Frame(name) for name in names[:-1]), pprof.Frame(names[-1], module), pprof.Frame(f"[{row['cache']}]")]
         labels = {name: row[name] for name in ("cache", "task") if name in row}
         made.append(pprof.Sample(frames, labels, [row[name] or 0 for name in asked]))
-    content = pprof.write(made, window.until - window.since, f"slabyard export of {trace.path.name}")
+    content = pprof.write(made, window.until - window.since, f"slabyard export of {printable(trace.path.name)}")
     with whole_file(path) as part:
         part.write_bytes(content)
 
@@ -95,14 +96,14 @@ def _csv(trace: Trace, path: Path, window: Window, _weight: str) -> None:
         if pyarrow.types.is_string(column.type):
             texts = [harmless(text) for text in table.column(place).to_pylist()]
             table = table.set_column(place, column, pyarrow.array(texts, column.type))
-    with whole_file(path) as part:
-        pyarrow.csv.write_csv(table, part)
+    with whole_file(path) as part, part.open("wb") as file:  # Arrow takes no name that is not UTF-8
+        pyarrow.csv.write_csv(table, file)
 
 
 def _parquet(trace: Trace, path: Path, window: Window, _weight: str) -> None:
     table = gather(trace, window)
-    with whole_file(path) as part:
-        pq.write_table(table, part, compression="zstd")
+    with whole_file(path) as part, part.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
 
 
 # ---- Counters over time ------------------------------------------------------------------------------------------
@@ -142,7 +143,8 @@ def curves(trace: Trace, window: Window, points: int = POINTS) -> tuple[np.ndarr
 def _perfetto(trace: Trace, path: Path, window: Window, _weight: str) -> None:
     times, found = curves(trace, window)
     process = {"pid": 1, "tid": 1}
-    events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", **process, "args": {"name": f"kernel memory of {trace.path.name}"}}]
+    title = f"kernel memory of {printable(trace.path.name)}"
+    events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", **process, "args": {"name": title}}]
     for one in trace.metadata.snapshots:
         if window.since <= one.time <= window.until:
             events.append({"ph": "i", "name": one.name, "ts": one.time / 1000, **process, "s": "g"})

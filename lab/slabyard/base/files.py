@@ -157,9 +157,12 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
 
 
 def cache_home() -> Path:
-    """Where what takes long to make is kept for the user, as the XDG specification has it."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path.home() / ".cache") / "slabyard"
+    """Where what takes long to make is kept for the user, as the XDG specification has it. UserError where there is no such place."""
+    given, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME") or "~"
+    folder = Path(given if given.startswith("/") else os.path.expanduser(f"{home}/.cache"))  # noqa: PTH111 (it leaves ~ where it must)
+    if not folder.is_absolute():
+        raise UserError("this user has no home folder to keep things in; have XDG_CACHE_HOME name a folder")
+    return folder / "slabyard"
 
 
 def sha256(path: Path) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
-from .errors import UserError
+from .errors import MISSING, UserError
+
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETPCAP, CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON = 1, 2, 8, 21, 34, 38
 FILES_AND_SYMBOLS = (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYSLOG)  # the last: addresses of the kernel's functions
@@ -51,6 +54,19 @@ def keep_only(kept: Collection[int]) -> None:
         words[place].inheritable = 0
     if _libc.capset(ctypes.byref(_OF_THIS_PROCESS), words) or _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise _failure("give up the rights that recording took")
+
+
+def tracefs(name: str, mounts: Sequence[Path] = TRACEFS) -> Path:
+    """The folder of this name in the mounted tracefs. UserError where that is not mounted, or this user may not read it."""
+    for folder in (mount / name for mount in mounts):
+        try:
+            os.scandir(folder).close()
+        except PermissionError:
+            raise UserError(f"{folder.parent} may be read by root only; run it with sudo", MISSING) from None
+        except OSError:
+            continue
+        return folder
+    raise UserError(f"tracefs is not mounted; mount it with: mount -t tracefs tracefs {mounts[0]}", MISSING)
 
 
 def _read() -> ctypes.Array[_Words]:

@@ -27,8 +27,9 @@ from .errors import MISSING, USAGE, UserError
 BIN = Path(__file__).parent.parent / "bin"
 REPLAY, THREADS, PAIRS, INSPECT = "slabyard-replay", "slabyard-threads", "slabyard-pairs", "slabyard-inspect"
 
-_children: set[subprocess.Popen[Any]] = set()
+_children: dict[subprocess.Popen[Any], bool] = {}  # and whether it leads a group of processes
 _lock = threading.Lock()
+_thread = threading.local()  # `ends`: an event for each side_by_side that this thread works for, set where that is left
 
 
 def program(name: str) -> str:
@@ -66,30 +67,42 @@ def cannot_be_run(name: str, error: OSError) -> UserError:
 
 @contextlib.contextmanager
 def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A running child; killed when the block is left before it has ended."""
+    """A running child; killed when the block is left before it has ended. Its pipes are closed then."""
     process = subprocess.Popen(argv, **options)
     with _lock:
-        _children.add(process)
+        _children[process] = options.get("start_new_session", False)
     try:
+        stop_if_unwanted()  # kill_children may have been before it
         yield process
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
         with _lock:
-            _children.discard(process)
+            del _children[process]
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                _close(pipe)
 
 
 @contextlib.contextmanager
 def side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that each start children and time nothing. Whatever ends the block ends what they are doing."""
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+    """Threads that each start children and time nothing. Whatever ends the block ends what they are doing, and they begin nothing more."""
+    ends = (*getattr(_thread, "ends", ()), threading.Event())
+    with ThreadPoolExecutor(max(1, jobs), initializer=setattr, initargs=(_thread, "ends", ends)) as pool:
         try:
             yield pool
         except BaseException:
+            ends[-1].set()
             pool.shutdown(wait=False, cancel_futures=True)
             kill_children()  # the pool waits for what they are doing
             raise
+
+
+def stop_if_unwanted() -> None:
+    """KeyboardInterrupt in a thread of a side_by_side that is being left."""
+    if any(end.is_set() for end in getattr(_thread, "ends", ())):
+        raise KeyboardInterrupt
 
 
 def last_line(text: str, otherwise: str = "it said nothing") -> str:
@@ -100,9 +113,11 @@ def last_line(text: str, otherwise: str = "it said nothing") -> str:
 def kill_children() -> None:
     """Ends every child, also those that other threads wait for."""
     with _lock:
-        running = list(_children)
-    for process in running:
+        running = list(_children.items())
+    for process, leads in running:
         with contextlib.suppress(OSError):
+            if leads and process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
             process.kill()
 
 
@@ -123,6 +138,14 @@ def run_under(tool: Sequence[str], path: str, words: Sequence[str], **options: A
     if process.returncode == 0:
         return bytes(out)
     raise _failure([path, *words], process.returncode, err)
+
+
+def complete(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Any program, to its end, and what it printed; with options of Popen."""
+    with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        out, err = process.communicate()
+    stop_if_unwanted()  # as it was killed
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 @dataclass(frozen=True)
@@ -149,9 +172,6 @@ class Server:
             self._process = stack.enter_context(
                 child(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, bufsize=1)
             )
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                stack.callback(_close, pipe)
             self._stack = stack.pop_all()
 
     def ask(self, word: str) -> Any:
@@ -179,7 +199,7 @@ class Server:
         self._stack.close()
 
 
-def _close(pipe: IO[str]) -> None:
+def _close(pipe: IO[Any]) -> None:
     with contextlib.suppress(BrokenPipeError):  # of a program that is gone
         pipe.close()
 

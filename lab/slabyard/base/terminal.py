@@ -6,6 +6,7 @@ when that is a terminal, and no colour under NO_COLOR (rich sees to that).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -32,8 +33,9 @@ def visible(text: str) -> str:
 
 def note(message: str) -> None:
     """One line on standard error, for what the user should know beside the result. Bytes that are no text, and characters that
-    a terminal obeys, are shown as `\\xff`."""
-    print(f"slabyard: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+    a terminal obeys, are shown as `\\xff`. Where nobody reads it, or the disk of a log is full, the work goes on."""
+    with contextlib.suppress(OSError):
+        print(f"slabyard: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 class Progress:

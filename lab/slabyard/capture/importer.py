@@ -127,7 +127,8 @@ def present_cpus() -> int:
 def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]) -> Metadata:
     environment = dict(os.environ)
     # /tmp is memory on many machines; the folder of the result has room for the result at least.
-    environment.setdefault("TMPDIR", str(output.parent.absolute()))
+    if not os.access(environment.get("TMPDIR", ""), os.W_OK):
+        environment["TMPDIR"] = str(output.parent.absolute())
     with contextlib.ExitStack() as stack:
         inputs = open_inputs(sources, about, stack)
         size = ["--page-size", str(about.page_size)] if about.page_size else []

@@ -241,7 +241,8 @@ def _kallsyms(data: PerfData) -> str | None:
     elif build_id and build_id == running_build_id():
         text = read_text_if_there(Path("/proc/kallsyms"))
     elif build_id:
-        text = read_text_if_there(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
+        with contextlib.suppress(RuntimeError):  # a user without a home folder
+            text = read_text_if_there(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
     return text or None
 
 

@@ -23,6 +23,7 @@ large, and is removed whatever happens.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import shutil
@@ -49,7 +50,6 @@ from .evidence import OBJECT_EVENTS
 
 EVENTS = KINDS[:SNAPSHOT]
 OLDER_EVENTS = ("kmalloc_node", "kmem_cache_alloc_node")  # up to Linux 6.0
-TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 PATIENCE = 30  # seconds that perf may take to start, and for each acknowledgement
 LARGEST_RING = 512 << 20  # bytes for each CPU; while it is not half full, perf writes no file, which would cost slabs
 SMALLEST_RING = 512 << 10
@@ -121,12 +121,9 @@ def _privileged() -> bool:
         return False
 
 
-def events(mounts: Sequence[Path] = TRACEFS) -> list[str]:
+def events(mounts: Sequence[Path] = privileges.TRACEFS) -> list[str]:
     """The kernel's kmem events that a trace is made of. UserError when tracefs is not mounted or lacks them."""
-    mounted = next((mount for mount in mounts if (mount / "events").is_dir()), None)
-    if mounted is None:
-        raise UserError(f"tracefs is not mounted; mount it with: mount -t tracefs tracefs {mounts[0]}", MISSING)
-    folder = mounted / "events" / "kmem"
+    folder = privileges.tracefs("events", mounts) / "kmem"
     missing = [name for name in EVENTS if not (folder / name).is_dir()]
     if missing:
         raise UserError(f"this kernel has no event kmem:{missing[0]}; it needs CONFIG_TRACING and CONFIG_PERF_EVENTS", MISSING)
@@ -194,7 +191,7 @@ def _event_words(plan: Plan, names: Sequence[str], group: tuple[str, Path] | Non
 # ---- perf ------------------------------------------------------------------------------------------------------------------
 
 
-_NO_SPACE = "No space left"
+_NO_SPACE, _TOO_MANY = "No space left", "Too many events are opened"
 
 
 class _Session:
@@ -248,6 +245,8 @@ class _Session:
             return UserError("perf's recording is larger than a file may be here; raise the limit (ulimit -f)")
         if _NO_SPACE in text or (not text and os.statvfs(self._data.parent).f_bavail == 0):  # of its header perf says nothing
             return UserError("no space left on the disk for perf's recording; free some, or write the trace to another disk")
+        if _TOO_MANY in text:
+            return UserError(describe_os_error(OSError(errno.EMFILE, ""), self._data))
         lines = [line.strip() for line in text.splitlines()]
         said = [line for line in lines if line and not line.startswith(("[", "Error:", "Usage:"))]
         return UserError(f"{what}: {said[0] if said else f'it ended with status {self.process.returncode}'}", MISSING)

@@ -8,7 +8,6 @@ line with how to see where it happened (SLABYARD_TRACEBACK=1). No child and no h
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import os
 import resource
@@ -118,8 +117,7 @@ def _no_folder() -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    with contextlib.suppress(OSError):  # a terminal that has gone
-        note(message)
+    note(message)
     return status
 
 
@@ -141,7 +139,7 @@ def _run(argv: list[str]) -> int:
         return USAGE
     if command is not None and options.verb not in ("record", "compare", "run"):
         raise UserError(f"{options.verb} takes no command after --; see slabyard {options.verb} --help")
-    if sys.stdout is None and options.verb not in ("record", "import", "run"):
+    if sys.stdout is None and options.verb not in ("record", "import", "export", "run"):
         raise UserError("standard output is closed, and the result goes there; send it to a file or a pipe")
     if options.verb != "run":  # has its command load what it likes
         _check_limit()

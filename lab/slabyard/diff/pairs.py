@@ -10,6 +10,7 @@ Where a memory measure of growth is missing in either record, as older versions 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def read(path: Path) -> list[Record] | None:
             head = file.read(64).lstrip()
             if not head.startswith((b"[", b"{")):
                 return None
-            found = json.loads(head + file.read())
+            found = json.loads(head + file.read(), parse_float=_finite, parse_constant=_finite)
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
     except (ValueError, RecursionError):
@@ -53,6 +54,14 @@ def read(path: Path) -> list[Record] | None:
     if newer is not None:
         raise UserError(f"{path}: result records of schema {newer}; this slabyard knows {records.SCHEMA} only")
     return listed
+
+
+def _finite(text: str) -> float:
+    """A number of a record. NaN and infinity are none, and nothing would be a regression beside them."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _identity(record: Record) -> tuple[str, ...]:

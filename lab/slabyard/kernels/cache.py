@@ -56,15 +56,15 @@ def advice(complaint: str) -> str:
 def locked(path: Path, what: str) -> Iterator[int]:
     """An exclusive lock of `path` for the block; gives its descriptor, for processes that shall hold it too."""
     with _lock_file(path) as descriptor:
-        _lock_exclusively(descriptor, what)
+        _take(descriptor, fcntl.LOCK_EX, what)
         yield descriptor
 
 
 @contextlib.contextmanager
-def shared(path: Path) -> Iterator[int]:
+def shared(path: Path, what: str) -> Iterator[int]:
     """Nobody has an exclusive lock of `path` in the block, but others may share it; gives the lock's descriptor."""
     with _lock_file(path) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        _take(descriptor, fcntl.LOCK_SH, what)
         yield descriptor
 
 
@@ -80,19 +80,25 @@ def _lock_file(path: Path) -> Iterator[int]:
 @contextlib.contextmanager
 def exclusive(descriptor: int, what: str) -> Iterator[None]:
     """Turns a shared lock into an exclusive one for the block. Others may hold it between the two, before and after."""
-    _lock_exclusively(descriptor, what)
+    _take(descriptor, fcntl.LOCK_EX, what)
     try:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def _lock_exclusively(descriptor: int, what: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        note(f"another slabyard is at work on {what}; waiting for it")
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+def _take(descriptor: int, kind: int, what: str) -> None:
+    """Takes a lock. It asks again and again, as a thread that sleeps in flock would hear of no Ctrl-C."""
+    told = False
+    while True:
+        try:
+            return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not told:
+                note(f"another slabyard is at work on {what}; waiting for it")
+            told = True
+            programs.stop_if_unwanted()
+            time.sleep(0.05)
 
 
 def remove(entry: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
+from ..base.programs import complete, last_line
 from ..base.terminal import note
 from . import cache, tools
 from .tools import Tool
@@ -116,15 +117,16 @@ def _fetch(missing: list[Tool], arch: str, purpose: str) -> None:
     note(f"fetching {' '.join(packages)} for {arch} and {len(everything) - len(packages)} packages of libraries, once")
     with tempfile.TemporaryDirectory(prefix="slabyard-packages-") as folder:
         argv = ["apt-get", "-qq", "download", *(f"{name}:{MACHINES[arch].debian}" for name in sorted(everything))]
-        fetched = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        fetched = complete(argv, cwd=folder)
         if fetched.returncode:
-            lines = [line for line in fetched.stderr.splitlines() if line.startswith("E:")] or ["apt-get download failed"]
+            said = fetched.stderr.decode(errors="replace").splitlines()
+            lines = [line for line in said if line.startswith("E:")] or ["apt-get download failed"]
             raise UserError(f"{purpose} needs {names} for {arch}, and apt cannot fetch them: {lines[0]}", MISSING)
         for package in sorted(Path(folder).glob("*.deb"), key=lambda path: path.name.partition("_")[0] in packages):
-            done = subprocess.run(["dpkg-deb", "-x", str(package), str(top)], capture_output=True, text=True, check=False)
+            done = complete(["dpkg-deb", "-x", str(package), str(top)])
             if done.returncode:
-                said = (done.stderr.strip().splitlines() or ["dpkg-deb failed"])[-1]
-                raise UserError(f"{package.name} cannot be unpacked: {said}{cache.advice(said)}")
+                told = last_line(done.stderr.decode(errors="replace"), "dpkg-deb failed")
+                raise UserError(f"{package.name} cannot be unpacked: {told}{cache.advice(told)}")
 
 
 def _with_libraries(packages: list[str], arch: str) -> set[str]:

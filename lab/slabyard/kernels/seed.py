@@ -25,11 +25,11 @@ import functools
 import re
 import shutil
 import struct
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..base import programs
 from ..base.errors import UserError
 from . import cache
 
@@ -64,9 +64,9 @@ def copy(old: Folder, new: Folder, remade: Iterable[str], dependent: Callable[[P
     a file in which make remembers how something was made, and its text, whether that depends on the allocator.
     """
     part = new.path.with_name(f"{new.path.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    with cache.shared(old.path):
-        done = subprocess.run(["cp", "-a", "--reflink=auto", str(old.path), str(part)], capture_output=True, check=False)
+    programs.complete(["rm", "-rf", str(part)])
+    with cache.shared(old.path, "the kernel that this one differs little from"):
+        done = programs.complete(["cp", "-a", "--reflink=auto", str(old.path), str(part)])
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
         shutil.rmtree(part, ignore_errors=True)

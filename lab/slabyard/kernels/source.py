@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from ..base import programs
 from ..base.errors import MISSING, USAGE, UserError
 from ..base.files import read_text_if_there, sha256
 from ..base.terminal import note
@@ -149,10 +150,10 @@ def copy_of(source: Source, kind: Kind) -> Path:
 @contextlib.contextmanager
 def prepared(source: Source, kind: Kind, own: Mapping[str, bytes]) -> Iterator[tuple[Path, int]]:
     """The private copy, whole and with these files of ours as long as the block lasts, and the descriptor of its lock."""
-    copy = copy_of(source, kind)
-    with cache.shared(copy) as lock:
+    copy, what = copy_of(source, kind), "the copy of the kernel source"
+    with cache.shared(copy, what) as lock:
         while not _is_up_to_date(source, kind, own):
-            with cache.exclusive(lock, "the copy of the kernel source"):
+            with cache.exclusive(lock, what):
                 _prepare(source, kind, own, lock)
         yield copy, lock
 
@@ -174,8 +175,6 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
     copy = copy_of(source, kind)
     if not copy.is_dir():
         part = copy.with_name(f"{copy.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
         try:
             _fill(source, part, lock)
             edits.apply(part, changes(source, kind))
@@ -192,30 +191,34 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
 
 
 def _fill(source: Source, part: Path, lock: int) -> None:
+    programs.complete(["rm", "-rf", str(part)])  # many files, and Python's own way of it hears of no Ctrl-C in a thread
+    part.mkdir()
     plain = cache.folder("sources") / source.ident
     if part != plain.with_name(f"{plain.name}.part") and plain.is_dir():
-        with cache.shared(plain):
+        with cache.shared(plain, "the copy of the kernel source"):
             _run(["cp", "-al", f"{plain}/.", str(part)], lock, plain)
         return
+    if not source.is_tree and source.path.suffix in (".xz", ".txz"):
+        tools.require([tools.XZ], "unpacking the kernel source")
     note(f"{'copying' if source.is_tree else 'unpacking'} {source.path}, once")
     into = ["tar", "-x", "--strip-components=1", "-C", str(part)]
     if not source.is_tree:
-        if source.path.suffix in (".xz", ".txz"):
-            tools.require([tools.XZ], "unpacking the kernel source")
         _run([*into, "-f", str(source.path)], lock, source.path)
         number = tree_version(part)
         if number is None or _known(number) != source.linux:
             _refuse(source.path, number, source.linux)
         return
     left_out = [f"--exclude=./{pattern}" if "/" in pattern else f"--exclude={pattern}" for pattern in _LEFT_OUT]
-    with subprocess.Popen(["tar", "-c", "-C", str(source.path), *left_out, "."], stdout=subprocess.PIPE, pass_fds=(lock,)) as reader:
+    reading = ["tar", "-c", "-C", str(source.path), *left_out, "."]
+    with programs.child(reading, stdout=subprocess.PIPE, pass_fds=(lock,)) as reader:
         _run(into, lock, source.path, stdin=reader.stdout)
+        reader.communicate()
     if reader.returncode:
         raise UserError(f"{source.path}: cannot be copied; tar ended with status {reader.returncode}", USAGE)
 
 
 def _run(argv: Sequence[str], lock: int, named: Path, **options: object) -> None:
-    done = subprocess.run(argv, pass_fds=(lock,), capture_output=True, check=False, **options)  # type: ignore[call-overload]
+    done = programs.complete(argv, pass_fds=(lock,), **options)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
         told = next((line for line in lines if cache.advice(line)), lines[0])  # where room ends, tar first tells of half a file

@@ -20,7 +20,10 @@ Answer = dict[str, Any]
 
 def ask(target: str, *words: str) -> Answer:
     """The answer about a process (a number) or a core file. UserError where there is none."""
-    answer: Answer = programs.run_json(programs.INSPECT, "--pid" if target.isdigit() else "--core", target, *words)
+    number = target.isascii() and target.isdecimal()
+    if number and not Path("/proc", target.lstrip("0"), "maps").exists():
+        raise UserError(f"there is no process {target}")
+    answer: Answer = programs.run_json(programs.INSPECT, "--pid" if number else "--core", target, *words)
     return answer
 
 

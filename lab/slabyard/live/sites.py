@@ -17,14 +17,15 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
 from ..base.files import read_text_if_there
+from ..base.privileges import TRACEFS, tracefs
 from ..trace import snapshots
 
-TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 ALLOCINFO = Path("/proc/allocinfo")
 SAMPLE = 0.05  # seconds
 BUFFER_KIB = 8192  # for each CPU
@@ -58,11 +59,8 @@ def parse_allocinfo(text: str) -> dict[Site, int]:
 class Sampler:
     """Traces allocations for SAMPLE seconds at a time, in an instance of tracefs that lives as long as the context."""
 
-    def __init__(self, mounts: tuple[Path, ...] = TRACEFS) -> None:
-        mounted = next((mount for mount in mounts if (mount / "instances").is_dir()), None)
-        if mounted is None:
-            raise UserError(f"tracefs is not mounted; mount it with: mount -t tracefs tracefs {mounts[0]}", MISSING)
-        self._folder = mounted / "instances" / f"slabyard-{os.getpid()}"
+    def __init__(self, mounts: Sequence[Path] = TRACEFS) -> None:
+        self._folder = tracefs("instances", mounts) / f"slabyard-{os.getpid()}"
 
     def __enter__(self) -> Sampler:
         try:

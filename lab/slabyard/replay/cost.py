@@ -113,11 +113,13 @@ def measure(scratch: Path, name: str, spec: str, words: Sequence[str], functions
     return found
 
 
-def _place(scratch: Path, words: Sequence[str]) -> Path:
-    """Where these figures are kept."""
+def _place(scratch: Path, words: Sequence[str]) -> Path | None:
+    """Where these figures are kept; None: this user has no place for that."""
     files = [sha256(path) for path in (scratch, Path(programs.program(programs.REPLAY)), Path(__file__))]
     key = json.dumps([files, words, tool(), platform.libc_ver(), platform.machine()])
-    return cache_home() / "cost" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+    with contextlib.suppress(UserError):
+        return cache_home() / "cost" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+    return None
 
 
 def _kept(path: Path | None) -> dict[str, Any] | None:

@@ -41,6 +41,7 @@ from ..trace.snapshots import UNITS
 from ..tune import space
 
 MOST_RUNS = 1_000_000
+_DEEP = re.compile(rb"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")  # a key of so many parts
 
 # Of each substrate the lists that a table may have, with their defaults; None stands for what the workload or machine has by itself.
 LISTS: dict[str, dict[str, list[Any]]] = {
@@ -97,13 +98,16 @@ def read(path: Path) -> Plan:
     """UserError for what is no plan, or names what there is not."""
     try:
         with path.open("rb") as file:
-            found = tomllib.load(file)
+            text = file.read()
+        if _DEEP.search(text):  # tomllib takes the square of their number for it
+            raise RecursionError
+        found = tomllib.loads(text.decode())
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no TOML: {error}") from None
     except RecursionError:
-        raise UserError(f"{path}: no TOML: its lists are too deep") from None
+        raise UserError(f"{path}: no TOML: its lists or keys are too deep") from None
     _only(found, ("repetitions", "matrix"), str(path))
     tables = found.get("matrix")
     if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
@@ -190,7 +194,7 @@ def _traces(names: Sequence[str], folder: Path, where: str) -> list[dict[str, st
             raise UserError(f"{where}: traces: {name!r} is no name of a file")
         try:
             paths = sorted(folder.glob(name)) if any(sign in name for sign in "*?[") else [folder / name]
-        except (ValueError, NotImplementedError) as error:
+        except (ValueError, NotImplementedError, RecursionError) as error:
             raise UserError(f"{where}: traces: {name!r} is no pattern of files: {str(error).lower()}") from None
         if not paths:
             raise UserError(f"{where}: no trace is called {name} (in {folder.absolute()})")

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from ..base.errors import UserError
 from ..base.files import check_folder, describe_os_error, whole_file
+from ..base.terminal import printable
 from ..results import measures, threads
 from ..results.records import summarise
 
@@ -145,7 +146,7 @@ class Store:
         if not rows:
             return own if own.exists() else None
         before = [row for row in _rows(own) if row["key"] not in rows] if own.exists() else []
-        with whole_file(own) as part, pq.ParquetWriter(part, SCHEMA, compression="zstd") as writer:
+        with whole_file(own) as part, part.open("wb") as file, pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
             fresh = [_flat(row) for row in rows.values()]
             whole = before + fresh
             for at in range(0, len(whole), BATCH):
@@ -173,6 +174,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     run, exact, timed, cost = record["run"], record["exact"], record["timed"], record.get("cost") or {}
     machine = run.get("machine") or {}
     found: dict[str, Any] = {name: row.get(name) for name in (*_TEXTS, *_NUMBERS, "took", "failed")}
+    for name in ("workload", "failed"):  # which may have names of files that are no text
+        found[name] = found[name] and printable(found[name])
     for name in ("cpus", "nodes", "memory", "start", "threads", "operations", "seed"):  # of what the plan left to the workload
         if found[name] is None and name in run:
             found[name] = run[name]
@@ -195,7 +198,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
     """UserError for a file that is none of a sweep."""
     try:
-        table = pq.read_table(path, columns=columns)
+        with path.open("rb") as file:  # Arrow takes no name that is not UTF-8
+            table = pq.read_table(file, columns=columns)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, ValueError) as error:
         raise UserError(f"{path}: no results of a sweep, or damaged: {str(error).splitlines()[0]}") from None
     if (table.schema.metadata or {}).get(b"slabyard.sweep") != str(VERSION).encode():

@@ -125,10 +125,12 @@ def begin(parent: int, folder: str) -> None:
     """In a new worker process of this machine: it ends with its parent, whatever ends that; temporary files go to the parent's folder."""
     import ctypes
     import signal
+    from multiprocessing import util
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to deal with
     tempfile.tempdir = folder
+    util.Finalize(None, release, exitpriority=0)  # such a process calls none of atexit's functions
     keep_out("pandas")  # as the command does
