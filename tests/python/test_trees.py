@@ -209,3 +209,16 @@ def test_without_tasks_nothing_is_known() -> None:
     rows.node(1, task=0)
     rows.end(1, task=0)
     assert implied(taken(rows, tasks=0)[0]) == []
+
+
+def test_a_tree_that_another_task_ends_is_not_used_again() -> None:
+    """The first task's tree ends with a root that the second one frees, as where tasks are named wrong; the first one goes on."""
+    rows = Rows()
+    rows.areas(40, task=1)
+    rows.node(0, task=1)
+    rows.node(1, task=1)
+    rows.end(0, task=2)
+    rows.areas(2, task=1)
+    rows.node(2, task=1)
+    block, trees = taken(rows)
+    assert implied(block) == [1] and trees.frees == 1

@@ -142,7 +142,7 @@ class Trees:
 
     def _own_tree(self, process: int) -> int:
         tree = self._own.get(process)
-        if tree is None:
+        if tree is None or tree not in self._areas:  # none yet, or ended by another process
             tree = self._own[process] = self._new_tree()
         return tree
 
@@ -166,7 +166,7 @@ class Trees:
         """Has the process's own tree give up the oldest nodes that are more than it needs."""
         tree = self._own.get(process)
         members = self._members.get(tree, {}) if tree is not None else {}
-        if tree is None or len(members) <= (most := int(max(0, self._areas[tree]) / AREAS_OF_NODE + SPARE)):
+        if tree is None or tree not in self._areas or len(members) <= (most := int(max(0, self._areas[tree]) / AREAS_OF_NODE + SPARE)):
             return
         gathered = self._gathered.setdefault(cpu, [])
         while len(members) > most:

@@ -111,8 +111,8 @@ def import_capture(options: argparse.Namespace) -> int:
     snapshots = [read_snapshot(text) for text in options.snapshot]
     metadata = import_trace(sources, output, snapshots, options.cpus, page_size=options.page_size)
     status = report_trace(output, metadata)
-    if metadata.doubt:
-        note(metadata.doubt)
+    for one in metadata.notes:
+        note(one)
     return status
 
 
