@@ -45,18 +45,20 @@ static uint64_t sum(const struct capture *capture, size_t offset)
 }
 #define SUM(capture, member) sum(capture, offsetof(struct scan, member))
 
-/* Lines with fewer fields than others of their event. A kernel prints one event with the same fields each time, so these were cut off. */
-static uint64_t short_lines(const struct capture *capture)
+/* Lines with fewer or more fields than most of their event. A kernel prints an event with the same fields each time, so these were cut
+ * off, or run together. */
+static uint64_t odd_lines(const struct capture *capture)
 {
 	uint64_t total = 0;
 	for (uint32_t i = 0; i < capture->scan_count; i++)
 		for (unsigned event = 0; event < EVENT_NAMES; event++) {
 			const uint64_t *lines = capture->scans[i].by_fields[event];
-			unsigned most = MOST_FIELDS - 1;
-			while (most && !lines[most])
-				most--;
-			for (unsigned fields = 0; fields < most; fields++)
-				total += lines[fields];
+			uint64_t all = 0, most = 0;
+			for (unsigned fields = 0; fields < MOST_FIELDS; fields++) {
+				all += lines[fields];
+				most = lines[fields] > most ? lines[fields] : most;
+			}
+			total += all - most;
 		}
 	return total;
 }
@@ -115,7 +117,7 @@ static void put_scans(struct json *json, const struct capture *capture)
 	put_headings(json, capture);
 	json_count(json, "headed", headed);
 	json_count(json, "placed", placed);
-	json_count(json, "short_lines", short_lines(capture));
+	json_count(json, "odd_lines", odd_lines(capture));
 	json_count(json, "hidden_pointers", SUM(capture, hidden));
 	json_count(json, "lines", SUM(capture, lines));
 	json_count(json, "unparsed_lines", SUM(capture, unparsed));

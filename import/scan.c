@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */, WORDS_BEFORE_TIME = 4 };
+enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */, WORDS_BEFORE_TIME = 4, BEGINNING = 4096 };
 
 const char *const event_names[EVENT_NAMES] = {
 	"kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free",
@@ -540,10 +540,11 @@ static size_t read_some(int fd, char *to, size_t room)
 	}
 }
 
-/* Text has no NUL and few other control characters, unlike perf.data, archives and random bytes. */
+/* Text begins without NUL and with few other control characters, unlike perf.data, archives and random bytes. */
 static bool looks_binary(const char *text, size_t length)
 {
 	size_t control = 0;
+	length = length < BEGINNING ? length : BEGINNING;
 	for (size_t i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)text[i];
 		if (c == 0)

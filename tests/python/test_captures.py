@@ -382,8 +382,16 @@ def many(count: int, cpu: int = 1) -> list[str]:
 
 def test_cut_lines_are_told(tmp_path: Path) -> None:
     cut = [one[: one.index(" gfp_flags")] for one in many(50)]
-    metadata = text(tmp_path, [*many(50), *cut])
-    assert "50 lines lack fields that others of their event have" in (metadata.incomplete or "")
+    metadata = text(tmp_path, [*many(50), *cut[:40]])
+    assert "40 lines have not the fields that others of their event have" in (metadata.incomplete or "")
+    metadata = text(tmp_path, [*many(50), cut[0] + cut[1]])
+    assert "1 line has not the fields" in (metadata.incomplete or "")
+
+
+def test_zeros_in_a_text_are_no_binary(tmp_path: Path) -> None:
+    """As a machine that lost its power leaves them in a log."""
+    metadata = text(tmp_path, [*many(50), "\0" * 4096 + many(60)[50], *many(60)[51:]])
+    assert (metadata.events, metadata.unparsed_lines) == ({"kmalloc": 60}, 0)
 
 
 def test_events_that_stand_twice_are_told(tmp_path: Path) -> None:

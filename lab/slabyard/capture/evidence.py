@@ -85,11 +85,12 @@ def of_counts(events: Mapping[str, int], implied: Mapping[str, int]) -> list[str
     return causes
 
 
-def of_lines(short: int, repeats: int) -> list[str]:
+def of_lines(odd: int, repeats: int) -> list[str]:
     """Causes in how the lines of a text are: cut off, or copied twice."""
     causes = []
-    if short:
-        causes.append(f"{short:,} lines lack fields that others of their event have, as where lines are cut off")
+    if odd:
+        lines = "1 line has" if odd == 1 else f"{odd:,} lines have"
+        causes.append(f"{lines} not the fields that others of their event have, as where lines are cut off or run together")
     if repeats >= _FEW_REPEATS:
         causes.append(f"{repeats:,} events stand in it twice, as where a part was copied twice or an event recorded twice")
     return causes

@@ -235,7 +235,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         "pages_of_unknown_owner",
     ):  # fmt: skip
         setattr(metadata, name, trailer[name])
-    metadata.partial = about.partial + evidence.of_lines(header["short_lines"], 0 if unread else trailer["repeats"])
+    metadata.partial = about.partial + evidence.of_lines(header["odd_lines"], 0 if unread else trailer["repeats"])
     if not (metadata.partial or unread):
         metadata.partial = evidence.of_counts(metadata.events, trailer)
     if not about.kinds:  # where perf's header does not tell
