@@ -144,6 +144,7 @@ SIZES = "bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1 accounted=fals
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1     3d..2 35553us+: "), "cpu", 3),
         (line(f"ptr=ffff888100000040 {SIZES}", "[ 1786.276018]  a b-1    11d..2. 1786276018 us : "), "cpu", 11),
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1    2d..2  1786.276018: "), "cpu", 2),
+        (line(f"ptr=ffff888100000040 {SIZES}", "a-1 [007]  1786.276018: (+16)    "), "cpu", 7),
         (line(f"ptr=ffff888100000040 {SIZES}", "a 1 [002] 2026-11-27 02:32:27.881636 2740.871007: kmem:"), "cpu", 2),
         (line(f"ptr=ffff888100000040 {SIZES}", "a 1 [002] 2026-11-27 02:32:27.881636 kmem:"), "cpu", 2),
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1 [004] ..... -0.000012: "), "cpu", 4),
@@ -425,10 +426,12 @@ def test_what_was_overwritten_is_told_in_latency_format_too(tmp_path: Path) -> N
 
 
 def test_counts_of_a_clock_are_no_seconds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    lines = [one.replace("999.", "447220300") for one in many(5)]
-    assert text(tmp_path, lines).counted_times
+    lines = many(1200)
+    assert not text(tmp_path, lines).counted_times
+    assert text(tmp_path, [f"{one[:38]}  0.000172: {one.split(': ', 1)[1]}" for one in lines]).counted_times, "jiffies in microseconds"
+    assert text(tmp_path, [one.replace("999.", "447220300") for one in lines[:5]]).counted_times
     assert cli.main(["info", str(tmp_path / "t.parquet")]) == 0
-    assert "4 counts of a clock, not nanoseconds" in capfd.readouterr().out
+    assert "4 counts of a clock, taken for nanoseconds" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def import_capture(options: argparse.Namespace) -> int:
     if output is None:
         if sources[0] == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|bz2|zst))+$", "", options.captures[0].name) + ".parquet")
+        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|lzma|bz2|zst|lz4))+$", "", options.captures[0].name) + ".parquet")
     check_outputs((output,), [capture for capture in options.captures if str(capture) != "-"])
     check_import(output, options.captures[0], options.force)
     snapshots = [read_snapshot(text) for text in options.snapshot]

@@ -272,7 +272,7 @@ class Metadata:
     @property
     def notes(self) -> list[str]:
         """What whoever imports it should know of a trace that may well be complete."""
-        counts = "its times are counts of a clock (trace_clock counter or x86-tsc), not nanoseconds: spans and rates mean nothing"
+        counts = "its times are counts of a clock, taken for nanoseconds, which those of trace_clock counter, x86-tsc and uptime are not"
         return [*([counts] if self.counted_times else []), *([self.doubt] if self.doubt else [])]
 
     @property

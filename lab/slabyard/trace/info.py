@@ -110,7 +110,7 @@ def _slab_sums(sums: dict[str, Any] | None) -> str:
 
 def _span(about: dict[str, Any]) -> str:
     if about["counted_times"]:
-        return f"{about['span_seconds'] * 1e9:,.0f} counts of a clock, not nanoseconds"
+        return f"{about['span_seconds'] * 1e9:,.0f} counts of a clock, taken for nanoseconds"
     return f"{about['span_seconds']:,.3f} s"
 
 
