@@ -465,6 +465,14 @@ def test_what_overwrote_perfs_buffers_shows_in_its_header() -> None:
     assert "overwritten" in evidence.of_header(f"# cmdline : /usr/bin/perf record -a --overwrite\n{events}")[0]
 
 
+def test_an_event_that_perf_recorded_twice_shows_in_its_header() -> None:
+    """Each has a time of its own, so the events themselves do not tell."""
+    events = "".join(EVENT.format(name, 1, "") for name in (*evidence.OBJECT_EVENTS, "kmalloc"))
+    assert evidence.of_header(f"# cmdline : /usr/bin/perf record -a\n{events}") == [
+        "kmalloc was recorded twice (name each event once in -e)"
+    ]
+
+
 def test_objects_of_one_page_are_no_proof_of_a_direct_map(tmp_path: Path) -> None:
     """A page that other memory uses, and one page of objects, agree by chance; however many the objects are."""
     lines = []

@@ -50,6 +50,9 @@ def of_header(text: str) -> list[str]:
     for names, cause in _OPTIONS:
         if any(_is_option(option, names) for option in options):
             causes.append(cause)
+    twice = sorted({name for name, _ in events if [one for one, _ in events].count(name) > 1})
+    if twice:
+        causes.append(f"{_listed(twice)} {'was' if len(twice) == 1 else 'were'} recorded twice (name each event once in -e)")
     recorded = {name.removesuffix("_node") for name, _ in events}
     missing = [name for name in OBJECT_EVENTS if name not in recorded]
     if events and len(missing) == len(OBJECT_EVENTS):
