@@ -11,9 +11,9 @@
  * Candidates count only within a few objects of their pages. Movable pages, which are most of the rest, never hold objects.
  *
  * A candidate that is a multiple of 512 MiB counts sixteenfold. One wrong candidate in 256 is such a multiple, and nearly every
- * right one (x86-64 moves the map by GiB). So a short capture needs one such vote. The winner must have a weight of two, and four
- * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, so each object has one vote
- * for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
+ * right one (x86-64 moves the map by GiB). So a short capture needs one such vote. The winner must have a weight of four, and four
+ * times the weight of the next one. A pair that agrees by chance may be used again hundreds of times, and have many objects, so each
+ * page of objects has one vote for a candidate. Pass 3 verifies the winner: it counts the objects in pages that cannot hold any.
  *
  * Where the capture does not tell the page size it is guessed too: 4 KiB, and if that has no winner, 16 and 64 KiB (main.c). With
  * a wrong size a candidate depends on the frame number, so the votes spread. But the fewer pages 2 MiB have, the more pairs
@@ -40,7 +40,7 @@ enum {
 	ALIGN = 2 << 20, /* bytes */
 	ALIGN_LIKELY = 512 << 20,
 	LIKELY = 16,
-	WEIGHT = 2,
+	WEIGHT = 4,
 	LEAD = 4,
 	MANY_PLACES = 48,
 	OBJECT_ALIGN = 4, /* bytes: no allocator of any kernel aligns less */
@@ -51,7 +51,7 @@ enum {
 
 struct candidate {
 	uint64_t pages;  /* base / page size, modulo 2^64 / page size */
-	uint64_t places; /* a bit for each object that voted, by its address's hash */
+	uint64_t places; /* a bit for each page that voted, by its hash */
 	uint32_t votes;
 };
 
@@ -95,13 +95,13 @@ static void decrement_all(struct ballot *ballot)
 	free(old);
 }
 
-/* One object has one vote for a candidate, however often it is used again, until most bits of `places` are set. */
-static void vote(struct ballot *ballot, uint64_t pages, uint64_t address)
+/* One page with objects has one vote for a candidate, however often they are used again, until most bits of `places` are set. */
+static void vote(struct ballot *ballot, uint64_t pages, uint64_t page)
 {
 	while (ballot->used > TABLE / 4 * 3)
 		decrement_all(ballot);
 	struct candidate *candidate = &ballot->table[slot_of(ballot->table, pages)];
-	uint64_t place = UINT64_C(1) << ((address * 0x9e3779b97f4a7c15u) >> 58);
+	uint64_t place = UINT64_C(1) << ((page * 0x9e3779b97f4a7c15u) >> 58);
 	if (!candidate->votes) {
 		ballot->used++;
 		*candidate = (struct candidate){.pages = pages};
@@ -116,7 +116,7 @@ static void consider(struct ballot *ballot, uint64_t address, uint64_t pfn, uint
 	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = (address >> ballot->shift) - pfn, inside = distance % align;
 	uint64_t run = (uint64_t)1 << order;
 	if (inside < run && run < align) /* a larger run fits any object, which proves nothing */
-		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), address);
+		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift), address >> ballot->shift);
 }
 
 static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t address)

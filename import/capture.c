@@ -111,7 +111,7 @@ static void fill(const struct spool *spool, struct reader *reader)
 
 void capture_rewind(struct capture *capture)
 {
-	capture->taken = 0;
+	capture->taken = capture->repeats = 0;
 	capture->last = capture->first_time;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		capture->readers[i].at = 0;
@@ -146,6 +146,13 @@ static void translate(const struct scan *scan, const struct numbers *numbers, st
 		record->address = numbers->marks[record->address];
 }
 
+/* One event twice: nothing happens twice in one place without something between. Of a clock's coarse ticks that may be unseen. */
+static bool is_repeat(const struct record *one, const struct record *other, const struct scan *scan)
+{
+	return one->time == other->time && one->address == other->address && one->kind == other->kind && one->cpu == other->cpu &&
+	       one->call_site == other->call_site && one->kind != SNAPSHOT && scan->tick_ns == 1;
+}
+
 /* The input whose next record is the earliest; NONE when all are at their ends. */
 static uint32_t earliest(const struct capture *capture)
 {
@@ -171,10 +178,12 @@ struct record *capture_next(struct capture *capture)
 		return last ? mark(capture, capture->last_mark) : NULL;
 	}
 	struct reader *reader = &capture->readers[input];
+	struct record before = capture->current;
 	capture->current = reader->buffer[reader->next++];
 	if (unlikely(reader->next == reader->buffered))
 		fill(&capture->scans[input].spool, reader);
 	translate(&capture->scans[input], &capture->numbers[input], &capture->current);
+	capture->repeats += capture->taken && is_repeat(&before, &capture->current, &capture->scans[input]);
 	capture->last = capture->current.time;
 	capture->taken++;
 	return &capture->current;

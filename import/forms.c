@@ -7,6 +7,11 @@
  *       small.sh-1556      0.N... 35982us : kmem_cache_free: call_site=unlink_anon_vmas+0x81/0x1e0 ptr=...
  *     [ 1786.276018]  cc1plus-1581     0..... 1786276018 us+: mm_page_alloc: page=ffffea000827ec40 pfn=0x209fb1 ...
  *       small.sh-1556      0d..2  1786.276018: kmem_cache_free: ...
+ *       small.sh-1556      0d..2  50024: kmem_cache_free: ...                                 with a clock that counts
+ *
+ * and with tracefs's option `verbose`, where the number behind the process is the CPU, and the times are hexadecimal and in ms:
+ *
+ *       small.sh    1556   1 0 00000000 000000c7 [3d74c382] 1031062.402ms (+0.001ms): kmem_cache_free: ...
  *
  * The text that babeltrace makes of LTTng's events. Their names have `kmem_` in front, and fields blanks around the `=`:
  *
@@ -17,7 +22,7 @@
 #include "import.h"
 #include "values.h"
 
-enum { LONGEST_LTTNG_LINE = 4096, LEAST_FLAGS = 4 };
+enum { LONGEST_LTTNG_LINE = 4096 };
 
 static bool is_name_character(char c)
 {
@@ -52,36 +57,67 @@ static struct word last_word(const char *line, const char *end)
 	return word;
 }
 
-/* `35982us :`, `35982 us+:` or `1786.276018:` before the event's name. What stands before it. */
-static const char *latency_time(const char *line, const char *end, uint64_t *time)
+/* `35982us :`, `35982 us+:`, `1786.276018:`, `50024:` or `1031062.402ms (+0.001ms):` before the event's name. What stands before it. */
+static const char *latency_time(struct scan *scan, const char *line, const char *end, uint64_t *time)
 {
 	uint64_t value;
+	bool counted = false;
 	end = back_over_blanks(line, end);
 	if (end == line || *--end != ':')
 		return NULL;
 	end = back_over_blanks(line, end);
-	if (end > line && strchr("+!#*@$", end[-1])) /* how long the step before took */
+	if (end > line && end[-1] == ')') /* how long the step before took */
+		end = back_over_blanks(line, last_word(line, end).start);
+	else if (end > line && strchr("+!#*@$", end[-1]))
 		end = back_over_blanks(line, end - 1);
-	bool micro = end - line > 2 && memcmp(end - 2, "us", 2) == 0;
-	struct word word = last_word(line, micro ? end - 2 : end);
-	if (micro ? !decimal(word, &value) || value > MAX_TIME / 1000 : !seconds(word, &value))
-		return NULL;
-	*time = TIME_ZERO + (micro ? value * 1000 : value);
+	bool micro = end - line > 2 && memcmp(end - 2, "us", 2) == 0, milli = end - line > 2 && memcmp(end - 2, "ms", 2) == 0;
+	struct word word = last_word(line, micro || milli ? end - 2 : end);
+	if (micro ? !decimal(word, &value) || value > MAX_TIME / 1000 : !seconds(word, &value)) {
+		if (micro || milli || !decimal(word, &value) || value > MAX_TIME)
+			return NULL;
+		counted = true;
+	}
+	scan->counted |= counted;
+	*time = TIME_ZERO + (micro ? value * 1000 : milli ? value / 1000 : value);
 	return word.start;
+}
+
+/* `0d..2`: the CPU, and what stands before it. */
+static const char *latency_cpu(const char *line, const char *end, uint64_t *cpu)
+{
+	struct word flags = last_word(line, end), digits = {flags.start, flags.start};
+	while (digits.end < flags.end && is_digit(*digits.end))
+		digits.end++;
+	return flags.end - digits.end >= LEAST_FLAGS && decimal(digits, cpu) ? flags.start : NULL;
+}
+
+/* `1 0 00000000 000000c7 [3d74c382]`: the CPU, two words of flags, a running number, a time. */
+static const char *verbose_cpu(const char *line, const char *end, uint64_t *cpu)
+{
+	struct word word = last_word(line, end);
+	uint64_t value;
+	if (word.end - word.start < 3 || *word.start != '[' || word.end[-1] != ']')
+		return NULL;
+	for (unsigned i = 0; i < 3; i++) {
+		word = last_word(line, word.start);
+		if (!hexadecimal(word, &value))
+			return NULL;
+	}
+	word = last_word(line, word.start);
+	return decimal(word, cpu) ? word.start : NULL;
 }
 
 static bool take_latency(struct scan *scan, struct record *record, enum event_name event, const char *line, struct word name, const char *end)
 {
 	uint64_t cpu;
-	const char *before = latency_time(line, name.start, &record->time);
-	if (!before)
-		return false;
-	struct word flags = last_word(line, before), digits = {flags.start, flags.start};
-	while (digits.end < flags.end && is_digit(*digits.end))
-		digits.end++;
-	if (flags.end - digits.end < LEAST_FLAGS || !decimal(digits, &cpu) || cpu >= UINT16_MAX)
+	const char *time = latency_time(scan, line, name.start, &record->time);
+	const char *before = time ? latency_cpu(line, time, &cpu) : NULL;
+	if (time && !before)
+		before = verbose_cpu(line, time, &cpu);
+	if (!before || cpu >= UINT16_MAX)
 		return false;
 	record->cpu = (uint16_t)cpu;
+	record->task = task_of(scan, line, before);
 	scan->tracefs = true;
 	return take_kmem(scan, record, event, name.end + 1, end);
 }

@@ -48,6 +48,24 @@ static uint64_t sum(const struct capture *capture, size_t offset)
 }
 #define SUM(capture, member) sum(capture, offsetof(struct scan, member))
 
+/* Lines with fewer or more fields than most of their event. A kernel prints an event with the same fields each time, so these were cut
+ * off, or run together. */
+static uint64_t odd_lines(const struct capture *capture)
+{
+	uint64_t total = 0;
+	for (uint32_t i = 0; i < capture->scan_count; i++)
+		for (unsigned event = 0; event < EVENT_NAMES; event++) {
+			const uint64_t *lines = capture->scans[i].by_fields[event];
+			uint64_t all = 0, most = 0;
+			for (unsigned fields = 0; fields < MOST_FIELDS; fields++) {
+				all += lines[fields];
+				most = lines[fields] > most ? lines[fields] : most;
+			}
+			total += all - most;
+		}
+	return total;
+}
+
 static void put_events(struct json *json, const struct capture *capture)
 {
 	json_object(json, "events");
@@ -83,8 +101,8 @@ static void put_headings(struct json *json, const struct capture *capture)
 static void put_scans(struct json *json, const struct capture *capture)
 {
 	uint32_t cpus = 1, nodes = 1, pageblock_order = NONE;
-	uint64_t least_pfn = UINT64_MAX, most_pfn = 0;
-	bool truncated = false, tracefs = false;
+	uint64_t least_pfn = UINT64_MAX, most_pfn = 0, headed = 0, placed = 0;
+	bool truncated = false, tracefs = false, counted = false;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct scan *scan = &capture->scans[i];
 		cpus = scan->cpus > cpus ? scan->cpus : cpus;
@@ -94,9 +112,15 @@ static void put_scans(struct json *json, const struct capture *capture)
 		most_pfn = scan->most_pfn > most_pfn ? scan->most_pfn : most_pfn;
 		truncated |= scan->truncated;
 		tracefs |= scan->tracefs;
+		counted |= scan->counted;
+		headed += scan->other_tracer ? 0 : scan->headed;
+		placed += scan->other_tracer ? 0 : scan->placed;
 	}
 	put_events(json, capture);
 	put_headings(json, capture);
+	json_count(json, "headed", headed);
+	json_count(json, "placed", placed);
+	json_count(json, "odd_lines", odd_lines(capture));
 	json_count(json, "hidden_pointers", SUM(capture, hidden));
 	json_count(json, "lines", SUM(capture, lines));
 	json_count(json, "unparsed_lines", SUM(capture, unparsed));
@@ -117,6 +141,7 @@ static void put_scans(struct json *json, const struct capture *capture)
 	}
 	json_bool(json, "truncated", truncated);
 	json_bool(json, "tracefs", tracefs);
+	json_bool(json, "counted_times", counted);
 }
 
 /* ---- What pass 3 found --------------------------------------------------------------------------------------------- */
@@ -204,7 +229,7 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	close_document(&document, file, "SYIMPORT");
 }
 
-void trailer_write(const struct resolution *result, const struct counts *counts, FILE *file)
+void trailer_write(const struct resolution *result, const struct counts *counts, uint32_t repeats, FILE *file)
 {
 	struct document document;
 	struct json *json = open_document(&document);
@@ -215,6 +240,7 @@ void trailer_write(const struct resolution *result, const struct counts *counts,
 	json_count(json, "implied_page_allocations", counts->implied_page_allocs);
 	json_count(json, "pages_of_unknown_owner", counts->pages_of_unknown_owner);
 	json_count(json, "page_contradictions", result->page_contradictions);
+	json_count(json, "repeats", repeats);
 	json_array(json, "cache_counts");
 	for (uint32_t i = 0; i < result->caches.count; i++)
 		put_pair(json, result->caches.list[i].allocs, result->caches.list[i].frees);

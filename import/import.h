@@ -161,8 +161,10 @@ enum field {
 	HAS_ACCOUNTED = 1u << 6,
 };
 
+enum { MOST_FIELDS = 16 /* more than any event has */, LEAST_FLAGS = 4 /* letters of tracefs's word of flags */ };
+
 struct fields {
-	unsigned has;
+	unsigned has, count;
 	uint64_t req, alloc;
 	struct word call_site, module, symbol, gfp, name;
 };
@@ -185,13 +187,19 @@ struct scan {
 	} *flags; /* by number in texts.gfp */
 	uint32_t flag_count, flag_room;
 	uint64_t events[EVENT_NAMES];
+	uint64_t by_fields[EVENT_NAMES][MOST_FIELDS]; /* lines of an event, by how many fields they have */
 	struct interner unknown;     /* names of other events */
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
-	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t kept, written; /* events that tracefs's last heading counts: still in the buffer, and all */
+	uint64_t headed, placed, last_placed; /* events that the headings count; lines with a CPU and a time, and the last one's number */
+	bool other_tracer; /* than `nop`, or in latency format: one of its lines need not be one event */
+	char sample[100];  /* how the first line begins that has an event which cannot be read, where none can */
 	uint64_t raw;      /* lines with the number of an event's type in place of its name and fields */
 	uint64_t hidden; /* events whose pointer is not printed at all */
-	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
+	uint64_t timed, time_changes, latest; /* events with a time, how often it differed from the one before, and that one */
+	bool fine;       /* some time is no whole number of microseconds */
+	bool counted;    /* times have no fraction: they are a clock's counts */
 	uint64_t tick_ns; /* of such a time's unit */
 	struct interner headings; /* what perf script --header tells of the recording */
 	uint64_t null_frees, failed_allocs;
@@ -219,6 +227,11 @@ extern const char *const event_names[EVENT_NAMES];
 
 void scan_perf(struct scan *);
 
+/* ---- wrapping.c: what other programs put around a line ------------------------------------------------------------------ */
+
+char *without_escapes(char *line, char *end); /* moves the rest of the line over them; its new end */
+const char *without_wrapping(const char *fields, const char *end); /* the end of the fields */
+
 /* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
 
 enum event_name find_event(const char *line, const char *end, struct word *name);
@@ -237,7 +250,7 @@ bool take_frame(struct scan *, const char *line, const char *end); /* false: the
 
 /* ---- tasks.c: who did it ------------------------------------------------------------------------------------------ */
 
-uint32_t task_of(struct scan *, const char *line, const char *behind_cpu); /* that stands before the CPU; NONE: nobody is named */
+uint32_t task_of(struct scan *, const char *line, const char *end); /* that stands before `end`; NONE: nobody is named */
 
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 
@@ -259,6 +272,7 @@ struct capture {
 	} *readers;
 	struct record current;
 	uint32_t taken;
+	uint32_t repeats; /* records that are the same as the one before */
 	uint64_t last;
 };
 
@@ -481,6 +495,6 @@ void emit(struct capture *, const struct base *, struct resolution *, struct cou
 /* ---- header.c: JSON before and after the rows ------------------------------------------------------------------------- */
 
 void header_write(const struct capture *, const struct base *, const struct resolution *, FILE *);
-void trailer_write(const struct resolution *, const struct counts *, FILE *);
+void trailer_write(const struct resolution *, const struct counts *, uint32_t repeats, FILE *);
 
 #endif

@@ -43,12 +43,13 @@ static void scan_all(struct capture *capture)
 /* Refuses a capture without events, and says which mistake it is. Refuses times that are differences (perf script --deltatime). */
 static void refuse_nothing(const struct capture *capture)
 {
-	uint64_t lines = 0, events = 0, unplaced = 0, raw = 0, records = 0, descents = 0, reordered = 0;
+	uint64_t lines = 0, events = 0, raw = 0, records = 0, descents = 0, reordered = 0;
 	bool foreign = false, trace_dat = false, truncated = false;
+	const char *sample = "";
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct scan *scan = &capture->scans[i];
 		lines += scan->lines;
-		unplaced += scan->unplaced;
+		sample = *sample ? sample : scan->sample;
 		raw += scan->raw;
 		records += scan->spool.records;
 		descents += scan->spool.descents;
@@ -62,13 +63,14 @@ static void refuse_nothing(const struct capture *capture)
 	if (trace_dat)
 		die("the input is trace-cmd's own file; import the text that trace-cmd report prints of it");
 	if (foreign)
-		die("the input is binary, neither perf script nor tracefs text");
+		die("the input is binary: no perf.data and no text (unpack an archive, and what is compressed twice)");
 	if (!lines)
 		die(truncated ? "the input has no whole line; its first one has no end" : "the input is empty");
-	if (!events && unplaced)
-		die("no event in the input has a CPU in brackets, a time and a name; perf script -F cpu,time,event,trace prints them");
 	if (!events && raw > lines / 4)
 		die("the events have no names; tracefs prints them without its options raw, hex and bin (echo noraw > trace_options)");
+	if (!events && *sample)
+		die("no event in the input has its CPU, time (below 73 years), name and fields, as in `%s`; perf script -F "
+		    "cpu,time,event,trace prints them, and tracefs with its option context-info", sample);
 	if (!events)
 		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
 	if (descents >= FEW_DESCENTS && descents > records / 16 && reordered > records - records / 10)
@@ -200,7 +202,7 @@ int main(int argc, char **argv)
 	struct counts counts = {0};
 	header_write(&capture, &base, &resolution, stdout);
 	emit(&capture, &base, &resolution, &counts, stdout);
-	trailer_write(&resolution, &counts, stdout);
+	trailer_write(&resolution, &counts, capture.repeats, stdout);
 	if (fflush(stdout) || ferror(stdout))
 		die("cannot write the result: %s", strerror(errno));
 	resolution_free(&resolution);

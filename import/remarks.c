@@ -112,33 +112,47 @@ static void take_cpus(struct scan *scan, const char *line, const char *end)
 		scan->cpus = (uint32_t)count;
 }
 
+/*
+ * How many of the written events are still there; behind the heading's first words:
+ *
+ *     # entries-in-buffer/entries-written: 320/21956   #P:2
+ *     # latency: 0 us, #320/21956, CPU#0 | (M:...                     with the option latency-format
+ */
+static void take_overwritten(struct scan *scan, const char *at, const char *end)
+{
+	const char *slash = at ? memchr(at, '/', (size_t)(end - at)) : NULL, *start = slash;
+	if (!slash)
+		return;
+	while (start > at && is_digit(start[-1]))
+		start--;
+	uint64_t kept, written = number_in(slash, end, 0);
+	scan->tracefs = true;
+	if (!decimal((struct word){start, slash}, &kept) || (kept == scan->kept && written == scan->written))
+		return; /* the files of each CPU have the same heading, of all of them */
+	scan->kept = kept;
+	scan->written = written;
+	scan->lost += written > kept ? written - kept : 0;
+	scan->headed += kept;
+}
+
 /* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events are still there. */
 bool take_remark(struct scan *scan, const char *line, const char *end)
 {
-	static const char heading[] = "entries-in-buffer/entries-written:";
 	struct word all = {line, end};
 	if (line < end && *line != '#')
 		return take_loss(scan, line, end) || WORD_IS(all, "Warning:") || WORD_IS(all, "Check IO/CPU overload!") ||
 		       behind(line, end, "PERF_RECORD_") != NULL || take_trace_cmd(scan, line, end);
 	if (line == end)
 		return false;
-	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)
+	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0) {
 		scan->tracefs = true;
+		scan->other_tracer |= behind(line, end, ": nop") != end;
+	}
+	scan->other_tracer |= behind(line, end, "# latency: ") != NULL;
 	take_heading(scan, line, end);
 	take_cpus(scan, line, end);
-	const char *at = behind(line, end, heading);
-	if (at) {
-		struct word kept, written;
-		uint64_t a, b;
-		scan->tracefs = true;
-		kept.start = skip_blanks(at, end);
-		for (kept.end = kept.start; kept.end < end && *kept.end != '/'; kept.end++) {}
-		if (kept.end < end) {
-			written = (struct word){kept.end + 1, word_end(kept.end + 1, end)};
-			if (decimal(kept, &a) && decimal(written, &b) && b > a)
-				scan->lost += b - a;
-		}
-	}
+	take_overwritten(scan, behind(line, end, "# latency: "), end);
+	take_overwritten(scan, behind(line, end, "entries-in-buffer/entries-written:"), end);
 	return true;
 }
 

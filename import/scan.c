@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */, WORDS_BEFORE_TIME = 4 };
+enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */, WORDS_BEFORE_TIME = 4, BEGINNING = 4096 };
 
 const char *const event_names[EVENT_NAMES] = {
 	"kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free",
@@ -136,6 +136,7 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 			if (*at == '=' && !equals)
 				equals = at;
 		if (equals) {
+			fields->count++;
 			struct word value = {equals + 1, at};
 			if (unlikely(value.start == at))
 				value = padded_null(at, end);
@@ -327,17 +328,16 @@ enum event_name event_of(struct word word)
 	return EVENT_NAMES;
 }
 
-/* Moves `at` behind the next bracketed number; false when there is none. */
-static bool find_cpu(const char **at, const char *end, uint64_t *cpu)
+/* The next bracketed number, without its brackets; false when there is none. */
+static bool find_cpu(struct word *digits, const char *end, uint64_t *cpu)
 {
-	for (const char *open = *at; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
+	for (const char *open = digits->end; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
 		const char *close = ++open;
 		while (close < end && is_digit(*close))
 			close++;
-		if (close < end && *close == ']' && decimal((struct word){open, close}, cpu)) {
-			*at = close + 1;
+		*digits = (struct word){open, close};
+		if (close < end && *close == ']' && decimal(*digits, cpu))
 			return true;
-		}
 	}
 	return false;
 }
@@ -381,6 +381,12 @@ static bool take_mark(struct scan *scan, struct record *record, const char *at, 
 
 static void take_time(struct scan *scan, uint64_t time)
 {
+	scan->timed++;
+	if (time != scan->latest) {
+		scan->latest = time;
+		scan->time_changes++;
+		scan->fine |= (time - TIME_ZERO) % 1000 != 0;
+	}
 	if (time < scan->first_time)
 		scan->first_time = time;
 	if (time > scan->last_time)
@@ -402,26 +408,18 @@ static void count_event(struct scan *scan, const struct record *record, enum eve
 		scan->nodes = (uint32_t)record->node + 1;
 }
 
-/* A time that is a count: of jiffies if many events share one, else of a clock that counts events or cycles. */
-static void count_tick(struct scan *scan, uint64_t time)
-{
-	scan->ticks++;
-	scan->tick_changes += time != scan->last_tick;
-	scan->last_tick = time;
-}
-
 /* The time behind the CPU: the first word that is one. Before it stand tracefs's flags, or a date and a time of day, which serve
  * where no other time follows. The word behind it. */
 static bool find_time(struct scan *scan, struct record *record, const char *at, const char *end, struct word *behind)
 {
 	uint64_t days = 0, ns;
 	bool counted, has_day = false;
-	struct word word = next_word(at, end);
+	struct word word = next_word(at, end), flags = {at, at};
 	for (unsigned looked = 0; looked < WORDS_BEFORE_TIME && word.start < end; looked++) {
 		if (likely(time_of(word, &record->time, &counted))) {
 			*behind = next_word(word.end, end);
-			if (unlikely(counted))
-				count_tick(scan, record->time);
+			scan->counted |= counted;
+			scan->tracefs |= flags.end - flags.start >= LEAST_FLAGS && !has_day;
 			return true;
 		}
 		if (*word.start == '[' || (has_day && word.end[-1] == ':')) /* another CPU: the one before was in the task's name */
@@ -431,6 +429,7 @@ static bool find_time(struct scan *scan, struct record *record, const char *at, 
 			has_day = true;
 		} else {
 			date(word, &days);
+			flags = word;
 		}
 		word = next_word(word.end, end);
 	}
@@ -452,31 +451,35 @@ bool take_kmem(struct scan *scan, struct record *record, enum event_name event, 
 {
 	struct fields fields = {0};
 	record->kind = kinds_of_names[event];
-	take_fields(scan, record, &fields, at, end);
-	return take_decoded(scan, record, event, &fields);
+	take_fields(scan, record, &fields, at, without_wrapping(at, end));
+	if (!take_decoded(scan, record, event, &fields))
+		return false;
+	scan->by_fields[event][fields.count < MOST_FIELDS ? fields.count : MOST_FIELDS - 1]++;
+	return true;
 }
 
 /* A line with CPU, time and event. False: it cannot be read. */
-static bool take_event(struct scan *scan, const char *line, const char *at, const char *end, uint64_t cpu)
+static bool take_event(struct scan *scan, const char *line, struct word digits, const char *end, uint64_t cpu)
 {
 	struct record record = empty_record((uint16_t)cpu);
 	struct word word;
 	uint64_t period;
-	const char *behind_cpu = at;
-	if (cpu >= UINT16_MAX || !find_time(scan, &record, at, end, &word))
+	if (cpu >= UINT16_MAX || !find_time(scan, &record, digits.end + 1, end, &word))
 		return false;
-	if (decimal(word, &period))
+	scan->placed += scan->last_placed != scan->lines;
+	scan->last_placed = scan->lines;
+	if (decimal(word, &period) || (word.start < end && *word.start == '(')) /* a period, or how long after the event before */
 		word = next_word(word.end, end);
 	if (word.end - word.start > 12 && memcmp(word.start, "PERF_RECORD_", 12) == 0)
 		return take_record(scan, word.start, end);
 	if (word.end - word.start < 2 || word.end[-1] != ':')
 		return false;
-	at = word.end--;
+	const char *at = word.end--;
 	if (word.end - word.start > 5 && memcmp(word.start, "kmem:", 5) == 0)
 		word.start += 5;
 	enum event_name event = event_of(word);
 	if (likely(event < EVENT_MARK)) {
-		record.task = task_of(scan, line, behind_cpu);
+		record.task = task_of(scan, line, digits.start - 1);
 		return take_kmem(scan, &record, event, at, end);
 	}
 	record.kind = SNAPSHOT;
@@ -485,17 +488,6 @@ static bool take_event(struct scan *scan, const char *line, const char *at, cons
 	else
 		count_unknown(scan, word);
 	return true;
-}
-
-/* `</pre>` and its like behind the last field of a line that was copied out of a page. */
-static const char *without_tag_of_html(const char *line, const char *end)
-{
-	const char *open = end;
-	if (end == line || end[-1] != '>')
-		return end;
-	while (open > line && open[-1] != '<' && open[-1] != ' ')
-		open--;
-	return open > line && open[-1] == '<' && *open == '/' ? open - 1 : end;
 }
 
 /*
@@ -511,9 +503,10 @@ static void take_other_line(struct scan *scan, const char *line, const char *end
 	stack_end(scan);
 	if (event != EVENT_NAMES && take_other_form(scan, event, line, name, end))
 		return;
-	bool fields = CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
-	scan->unparsed += fields || event != EVENT_NAMES;
-	scan->unplaced += fields;
+	bool missed = event != EVENT_NAMES || CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
+	scan->unparsed += missed;
+	if (!scan->timed && !*scan->sample && (missed || CONTAINS(all, "kmem:")))
+		snprintf(scan->sample, sizeof scan->sample, "%.*s", (int)(end - skip_blanks(line, end)), skip_blanks(line, end));
 	scan->raw += CONTAINS(all, " type: ");
 }
 
@@ -525,11 +518,10 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 		line += 3;
 	while (end > line && end[-1] == '\r')
 		end--;
-	end = without_tag_of_html(line, end);
-	const char *at = line;
-	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
+	struct word digits = {line, line};
+	while (end > line && *line != '#' && find_cpu(&digits, end, &cpu)) {
 		stack_end(scan);
-		if (likely(take_event(scan, line, at, end, cpu)))
+		if (likely(take_event(scan, line, digits, end, cpu)))
 			return;
 	}
 	take_other_line(scan, line, end);
@@ -548,10 +540,11 @@ static size_t read_some(int fd, char *to, size_t room)
 	}
 }
 
-/* Text has no NUL and few other control characters, unlike perf.data, archives and random bytes. */
+/* Text begins without NUL and with few other control characters, unlike perf.data, archives and random bytes. */
 static bool looks_binary(const char *text, size_t length)
 {
 	size_t control = 0;
+	length = length < BEGINNING ? length : BEGINNING;
 	for (size_t i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)text[i];
 		if (c == 0)
@@ -576,13 +569,19 @@ static void scan_open(struct scan *scan)
 	scan->least_pfn = scan->first_time = UINT64_MAX;
 }
 
-/* tracefs's clock `uptime` prints jiffies, in hundredths of a second whatever the kernel's own rate. */
+/*
+ * tracefs's clock `uptime` counts jiffies, in hundredths of a second whatever the kernel's own rate; trace-cmd prints these as if they
+ * were ns. Of ns, and of other clocks' counts, no four events share one. Where it prints them in microseconds, nothing tells them any
+ * more; but no machine has fifty events in one.
+ */
 static void scale_ticks(struct scan *scan)
 {
-	enum { EVENTS_PER_JIFFY = 4, JIFFY = 10000000 };
+	enum { EVENTS_PER_JIFFY = 4, JIFFY = 10000000, TOO_MANY = 50, ENOUGH = 1000 };
 	scan->tick_ns = 1;
-	if (scan->ticks / EVENTS_PER_JIFFY <= scan->tick_changes || scan->last_time - TIME_ZERO > MAX_TIME / JIFFY)
+	scan->counted |= scan->timed >= ENOUGH && scan->timed / TOO_MANY > scan->time_changes;
+	if (!scan->fine || scan->timed / EVENTS_PER_JIFFY <= scan->time_changes || scan->last_time - TIME_ZERO > MAX_TIME / JIFFY)
 		return;
+	scan->counted = false;
 	scan->tick_ns = JIFFY;
 	scan->first_time = TIME_ZERO + (scan->first_time - TIME_ZERO) * JIFFY;
 	scan->last_time = TIME_ZERO + (scan->last_time - TIME_ZERO) * JIFFY;
@@ -603,11 +602,11 @@ static void scan_text(struct scan *scan)
 			held = 0;
 			break;
 		}
-		const char *line = block, *end = block + held + got, *newline;
-		const char *search = block + held;
+		char *line = block, *end = block + held + got, *newline;
+		char *search = block + held;
 		while ((newline = memchr(search, '\n', (size_t)(end - search))) != NULL) {
 			if (!skipping)
-				scan_line(scan, line, newline);
+				scan_line(scan, line, without_escapes(line, newline));
 			skipping = false;
 			line = search = newline + 1;
 		}

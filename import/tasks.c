@@ -4,14 +4,15 @@
  *     find  4719 [001]  4719.718901716:  kmem:kmalloc: ...       perf script; 4719/4720 is process and thread
  *     find-4719 [001] d..2.  4719.718901: kmalloc: ...           tracefs, and with its record-tgid: find-4719    (   4719) [001]
  *
- * A name may have blanks and hyphens in it, so it is read from its end: the number first, then what stands before it. Name and number
+ * A name may have blanks and hyphens in it, so it is read from its end: the number first, then what stands before it. Recorders pad names
+ * to 16 letters, so what stands before such padding (a log's own time, the number of a line) is no part of the name. Name and number
  * are interned as one text, `4719 find`; writer.py makes two columns of it. A line without a task, as of perf script -F without comm,
  * has none.
  */
 #include "import.h"
 #include "words.h"
 
-enum { LONGEST = 64 }; /* letters of a name: the kernel has 16, some tools print more */
+enum { LONGEST = 64, WIDTH = 16 }; /* letters of a name that some tools print; and to which the kernel's, fewer, are padded */
 
 static const char *back_over_digits(const char *line, const char *end)
 {
@@ -31,14 +32,25 @@ static const char *before_group(const char *line, const char *end)
 	return open > line ? back_over_blanks(line, open - 1) : end;
 }
 
-uint32_t task_of(struct scan *scan, const char *line, const char *behind_cpu)
+/* Where the name begins that ends there: behind the last two blanks, or a tab. */
+static const char *name_start(const char *line, const char *end)
+{
+	const char *start = end;
+	while (start > line && start[-1] != '\t' && !(start[-1] == ' ' && (start - 1 == line || start[-2] == ' ')))
+		start--;
+	if (end - start < WIDTH)
+		return start;
+	if (end[-WIDTH] == ' ')
+		return end - WIDTH + 1;
+	while (end > start && end[-1] != ' ')
+		end--;
+	return end;
+}
+
+uint32_t task_of(struct scan *scan, const char *line, const char *end)
 {
 	char text[LONGEST + 16];
 	size_t digits, length;
-	const char *end = behind_cpu;
-	do
-		end--;
-	while (*end != '[');
 	end = before_group(line, back_over_blanks(line, end));
 	struct word number = {back_over_digits(line, end), end};
 	if (number.start - line > 1 && number.start[-1] == '/') { /* the thread; the process stands before it */
@@ -49,7 +61,7 @@ uint32_t task_of(struct scan *scan, const char *line, const char *behind_cpu)
 	if (!digits || digits > 10 || number.start == line)
 		return NONE;
 	const char *name_end = number.start[-1] == '-' ? number.start - 1 : back_over_blanks(line, number.start);
-	const char *name = skip_blanks(line, name_end);
+	const char *name = name_start(line, name_end);
 	length = (size_t)(name_end - name);
 	if (!length || length > LONGEST || name_end == number.start)
 		return NONE;

@@ -6,7 +6,7 @@
  *     numbers     56, 0x38; tracefs's option `fields` puts the other form in parentheses behind: 0x38 (56), which is a word of its own
  *     signed      -1, 0xffffffff
  *     truth       true, 1, (1)
- *     times       227.770745, 227.770745123; -0.000012 before a chosen zero; 35553us in latency format; a bare count of clocks that
+ *     times       227.770745, 227.770745123, 227,770745; -0.000012 before a chosen zero; 35553us in latency format; a bare count of clocks that
  *                 count; a date and time of day (perf script -F +tod)
  */
 #ifndef SLABYARD_VALUES_H
@@ -100,6 +100,8 @@ static inline bool seconds(struct word word, uint64_t *ns)
 	static const uint32_t scale[10] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
 	uint64_t whole, fraction;
 	const char *dot = word.start < word.end ? memchr(word.start, '.', (size_t)(word.end - word.start)) : NULL;
+	if (!dot) /* as some languages write it */
+		dot = word.start < word.end ? memchr(word.start, ',', (size_t)(word.end - word.start)) : NULL;
 	if (!dot)
 		return false;
 	size_t digits = (size_t)(word.end - dot - 1);

@@ -404,7 +404,7 @@ static void run_all(const char *text, const struct slab_frames *slabs, bool know
 	resolve(&capture, &base, slabs, &resolution);
 	header_write(&capture, &base, &resolution, out);
 	emit(&capture, &base, &resolution, &counts, out);
-	trailer_write(&resolution, &counts, out);
+	trailer_write(&resolution, &counts, capture.repeats, out);
 	CHECK_EQUAL(counts.rows, capture.records + counts.implied_frees + counts.implied_allocs + counts.implied_page_frees +
 	                             counts.implied_page_allocs);
 	fclose(out);

@@ -58,7 +58,7 @@ static void run(struct capture *capture, unsigned bits, FILE *out)
 	resolve(capture, &base, &slabs, &resolution);
 	header_write(capture, &base, &resolution, out);
 	emit(capture, &base, &resolution, &counts, out);
-	trailer_write(&resolution, &counts, out);
+	trailer_write(&resolution, &counts, capture->repeats, out);
 	FUZZ_CHECK(counts.rows == capture->records + counts.implied_frees + counts.implied_allocs + counts.implied_page_frees +
 	                                  counts.implied_page_allocs);
 	free(counts.snapshot_marks);

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from slabyard.capture import evidence, importer
@@ -143,6 +144,7 @@ SIZES = "bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1 accounted=fals
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1     3d..2 35553us+: "), "cpu", 3),
         (line(f"ptr=ffff888100000040 {SIZES}", "[ 1786.276018]  a b-1    11d..2. 1786276018 us : "), "cpu", 11),
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1    2d..2  1786.276018: "), "cpu", 2),
+        (line(f"ptr=ffff888100000040 {SIZES}", "a-1 [007]  1786.276018: (+16)    "), "cpu", 7),
         (line(f"ptr=ffff888100000040 {SIZES}", "a 1 [002] 2026-11-27 02:32:27.881636 2740.871007: kmem:"), "cpu", 2),
         (line(f"ptr=ffff888100000040 {SIZES}", "a 1 [002] 2026-11-27 02:32:27.881636 kmem:"), "cpu", 2),
         (line(f"ptr=ffff888100000040 {SIZES}", "a-1 [004] ..... -0.000012: "), "cpu", 4),
@@ -299,7 +301,7 @@ def test_what_perf_record_makes(tmp_path: Path) -> None:
     """A folder (--threads), a stream on standard input (-o -), the parts of one recording (--switch-output)."""
     if shutil.which("perf") is None:
         pytest.skip("perf is missing (Debian: apt install linux-perf)")
-    record = ["perf", "record", "-q", "-a", "-e", EVENTS]
+    record = ["perf", "record", "-q", "-a", "-m", "16M", "-e", EVENTS]
     if subprocess.run([*record, "--threads", "-o", str(tmp_path / "folder"), "--", "true"], capture_output=True, check=False).returncode:
         pytest.skip("perf may not record here (it takes root, or kernel.perf_event_paranoid of -1)")
     assert_whole(importer.import_trace(tmp_path / "folder", tmp_path / "folder.parquet"))
@@ -313,3 +315,179 @@ def test_what_perf_record_makes(tmp_path: Path) -> None:
         subprocess.run([*record, "-o", str(part), "--", "true"], capture_output=True, check=True)
     counts = [sum(importer.import_trace(part, tmp_path / "part.parquet").events.values()) for part in parts]
     assert sum(importer.import_trace(parts, tmp_path / "both.parquet").events.values()) == sum(counts)
+
+
+# ---- Text that went through other programs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "span", "tasks"),
+    [("tf-verbose.txt", 511, 0.001204, 3), ("tf-latency-tsc.txt", 502, None, 6), ("tf-grep-colour.txt", 508, None, 2),
+     ("tc-uptime.txt", 822, 0.03, 11)],
+)  # fmt: skip
+def test_other_forms_of_tracefs(tmp_path: Path, name: str, events: int, span: float | None, tasks: int) -> None:
+    """Latency format with the option verbose and with a clock that counts; text of `grep --color`; jiffies that trace-cmd prints as ns."""
+    metadata = imported(name, tmp_path)
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert (sum(metadata.events.values()), metadata.unparsed_lines, metadata.unknown_events) == (events, 0, {})
+    assert len(set(table["task"].to_pylist()) - {""}) == tasks
+    assert span is None or metadata.span_seconds == pytest.approx(span)
+    assert metadata.counted_times == (name == "tf-latency-tsc.txt")
+
+
+WHOLE = line(f"ptr=ffff888100000040 name=dentry {SIZES}", "            bash-12      [001] .....   999.973459: ")
+FREE = "            bash-12      [001] .....   999.973460: kmem_cache_free: call_site=f+0x1/0x2 ptr=ffff888100000040 name=dentry"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    ["{}\x1b[m\x1b[K", "\x1b[01;31m{}\x1b[0m", '"{}"', '"{}",', "{};", "<span>{}</span><br/>", "  | {}", "> {}", "{}  \t"],
+)
+def test_what_is_around_a_line_is_no_part_of_it(tmp_path: Path, wrap: str) -> None:
+    metadata = text(tmp_path, [wrap.format(one) for one in (WHOLE, FREE.replace("ptr=", "\x1b[1mptr=\x1b[0m"))])
+    rows = pq.read_table(tmp_path / "t.parquet").to_pylist()
+    assert [(row["kind"], row["cache_name"], row["accounted"], row["origin"]) for row in rows] == [
+        ("kmem_cache_alloc", "dentry", False, "recorded"), ("kmem_cache_free", "dentry", False, "recorded"),
+    ]  # fmt: skip
+    assert (metadata.unparsed_lines, metadata.unknown_frees) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "task"),
+    [
+        ("Nov 29 11:18:36 host kernel:             bash-12    ", "bash"),
+        ("[ 1000.000012]  Web Content-12    ", "Web Content"),
+        ("[ 1000.000012][    C1]  slabyard-python-12    ", "slabyard-python"),
+        ("trace.txt:12:            a [1] b-12    ", "a [1] b"),
+        ("     7\t            bash-12    ", "bash"),
+        ("Nov 29 11:18:36 host kernel: bash-12 ", "bash"),
+        ("Web Content 12 ", "Web Content"),
+        ("kworker/u4:2-events_unbound 12 ", "kworker/u4:2-events_unbound"),
+    ],
+)
+def test_what_a_log_puts_before_a_task_is_not_its_name(tmp_path: Path, before: str, task: str) -> None:
+    text(tmp_path, [line(f"ptr=ffff888100000040 {SIZES}", f"{before}[001] .....   999.973459: ")])
+    row = pq.read_table(tmp_path / "t.parquet").to_pylist()[0]
+    assert (row["task"], row["pid"], row["cpu"]) == (task, 12, 1)
+
+
+def many(count: int, cpu: int = 1) -> list[str]:
+    """Lines of that many kmallocs, by two tasks."""
+    return [
+        f"            bash-{12 + number % 2}      [{cpu:03}] .....   999.{number:06}: kmalloc: call_site=f+0x1/0x2 "
+        f"ptr={0xFFFF888100000000 + 64 * number:x} bytes_req=56 bytes_alloc={64 << number % 2} gfp_flags=GFP_KERNEL node=-1 "
+        "accounted=false"
+        for number in range(count)
+    ]
+
+
+def test_cut_lines_are_told(tmp_path: Path) -> None:
+    cut = [one[: one.index(" gfp_flags")] for one in many(50)]
+    metadata = text(tmp_path, [*many(50), *cut[:40]])
+    assert "40 lines have not the fields that others of their event have" in (metadata.incomplete or "")
+    metadata = text(tmp_path, [*many(50), cut[0] + cut[1]])
+    assert "1 line has not the fields" in (metadata.incomplete or "")
+
+
+def test_zeros_in_a_text_are_no_binary(tmp_path: Path) -> None:
+    """As a machine that lost its power leaves them in a log."""
+    metadata = text(tmp_path, [*many(50), "\0" * 4096 + many(60)[50], *many(60)[51:]])
+    assert (metadata.events, metadata.unparsed_lines) == ({"kmalloc": 60}, 0)
+
+
+def test_events_that_stand_twice_are_told(tmp_path: Path) -> None:
+    lines = many(90)
+    assert "20 events stand in it twice" in (text(tmp_path, [*lines, *lines[10:30]]).incomplete or "")
+    assert text(tmp_path, lines).incomplete is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "doubt"),
+    [
+        (["# tracer: nop", "# entries-in-buffer/entries-written: 1400/1400   #P:1", *many(1200)], "counts 1,400 events, and 1,200 stand"),
+        (["# tracer: nop", "# entries-in-buffer/entries-written: 1200/1200   #P:2", *many(1200)], "of CPU 1, of 2 CPUs"),
+        ([one.replace("bash-13", "bash-12") for one in many(1200, cpu=0)], "of task 12"),
+        ([one.replace("bytes_alloc=128", "bytes_alloc=64") for one in many(1200, cpu=0)], "of 64 bytes"),
+        (many(1200, cpu=0), None),
+        (["# tracer: function", "# entries-in-buffer/entries-written: 1400/1400   #P:1", *many(1200, cpu=0)], None),
+    ],
+)
+def test_what_may_mean_that_events_were_left_out(tmp_path: Path, lines: list[str], doubt: str | None) -> None:
+    found = text(tmp_path, lines).doubt
+    assert found is None if doubt is None else doubt in (found or "")
+
+
+def test_what_was_overwritten_is_told_in_latency_format_too(tmp_path: Path) -> None:
+    event = "  bash-12      1d..2 1024398365us : kfree: call_site=f+0x1/0x2 ptr=ffff888100000040"
+    assert text(tmp_path, ["# latency: 0 us, #1/51, CPU#0 | (M:PREEMPT VP:0, KP:0, SP:0 HP:0 #P:2)", event]).lost == 50
+    heading = "# entries-in-buffer/entries-written: 2/52   #P:2"
+    lines = [f"a-1 [00{cpu}] ..... 1.0000{cpu}: kfree: call_site=f+0x1/0x2 ptr=ffff888100000040" for cpu in (0, 1)]
+    assert text(tmp_path, [heading, lines[0], heading, lines[1]]).lost == 50, "the files of two CPUs have one heading"
+
+
+def test_counts_of_a_clock_are_no_seconds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = many(1200)
+    assert not text(tmp_path, lines).counted_times
+    assert text(tmp_path, [f"{one[:38]}  0.000172: {one.split(': ', 1)[1]}" for one in lines]).counted_times, "jiffies in microseconds"
+    assert text(tmp_path, [one.replace("999.", "447220300") for one in lines[:5]]).counted_times
+    assert cli.main(["info", str(tmp_path / "t.parquet")]) == 0
+    assert "4 counts of a clock, taken for nanoseconds" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"     0.000 python/7017 kmem:mm_page_free(pfn: 2915604)\n", "as in `0.000 python/7017 kmem:mm_page_free(pfn: 2915604)`"),
+        (b"perf 29462 [000]  1214.316113:  kmem:kmalloc: \n", "and fields, as in `perf 29462 [000]"),
+        (WHOLE.replace("999.", "4294968295.").encode() + b"\n", "time (below 73 years)"),
+        (WHOLE.encode("utf-16-le"), "16 or 32 bits"),
+        (WHOLE.encode("utf-32-be"), "16 or 32 bits"),
+        (b"PK\x03\x04" + bytes(range(60)), "unpack an archive"),
+    ],
+)
+def test_the_cause_why_nothing_can_be_read(tmp_path: Path, content: bytes, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.txt").write_bytes(content)
+    assert cli.main(["import", str(tmp_path / "t.txt"), "-o", str(tmp_path / "t.parquet")]) == 2
+    assert words in capfd.readouterr().err
+
+
+def test_more_compressors(tmp_path: Path) -> None:
+    content = (WHOLE + "\n").encode()
+    (tmp_path / "t.lzma").write_bytes(lzma.compress(content, lzma.FORMAT_ALONE))
+    with pa.output_stream(tmp_path / "t.lz4", compression="lz4") as file:
+        file.write(content)
+    for name in ("t.lzma", "t.lz4"):
+        assert importer.import_trace(tmp_path / name, tmp_path / "t.parquet").events == {"kmem_cache_alloc": 1}
+
+
+def test_what_overwrote_perfs_buffers_shows_in_its_header() -> None:
+    events = "".join(EVENT.format(name, 1, ", write_backward = 1") for name in evidence.OBJECT_EVENTS)
+    assert "overwritten" in evidence.of_header(f"# cmdline : /usr/bin/perf record -a --overwrite\n{events}")[0]
+
+
+def test_an_event_that_perf_recorded_twice_shows_in_its_header() -> None:
+    """Each has a time of its own, so the events themselves do not tell."""
+    events = "".join(EVENT.format(name, 1, "") for name in (*evidence.OBJECT_EVENTS, "kmalloc"))
+    assert evidence.of_header(f"# cmdline : /usr/bin/perf record -a\n{events}") == [
+        "kmalloc was recorded twice (name each event once in -e)"
+    ]
+
+
+def test_objects_of_one_page_are_no_proof_of_a_direct_map(tmp_path: Path) -> None:
+    """A page that other memory uses, and one page of objects, agree by chance; however many the objects are."""
+    lines = []
+    for turn in range(30):
+        clock = f"a-1 [000] ..... {turn + 1}.00000"
+        lines += [
+            f"{clock}1: mm_page_alloc: page=1 pfn=0x1f4a59 order=0 migratetype=0 gfp_flags=GFP_KERNEL",
+            line(f"ptr=ffff88a1e7259{64 * turn:03x} {SIZES}", f"{clock}2: "),
+            f"{clock}4: mm_page_free: page=1 pfn=0x1f4a59 order=0",
+        ]
+    assert text(tmp_path, lines).direct_map.base is None
+
+
+def test_a_recording_that_was_killed_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trace.dat").write_bytes(b"\x17\x08\x44tracing6\0\0\x01" * 10)
+    (tmp_path / "trace.dat.cpu0").write_bytes(b"")
+    assert cli.main(["import", str(tmp_path / "trace.dat"), "-o", str(tmp_path / "t.parquet")]) == 2
+    assert "trace-cmd restore trace.dat.cpu*" in capfd.readouterr().err

@@ -45,7 +45,8 @@ FOREIGN = {
 }  # fmt: skip
 # Options of other programs.
 OTHERS_OPTIONS = {
-    "--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--header", "--once", "--switch-output", "--threads",
+    "--cflags", "--libs", "--variable", "--deltatime", "--show-lost-events", "--overwrite", "--header", "--once", "--switch-output",
+    "--threads",
     "--strict", "--prefix", "--add-architecture",
 }  # fmt: skip
 

@@ -648,12 +648,12 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (b"\x1f\x8b" + b"garbage" * 100, "damaged"),
         (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
-        (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
+        (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "time (below 73 years), name and fields, as in `bash 1"),
         (
             b"# tracer: nop\n" + b"27141 0 43949400462191 type: 658\n" * 10,
             "events have no names; tracefs prints them without its options raw",
         ),
-        (b"bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
+        (b"bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000\n" * 10, "as in `bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000`; perf"),
         (
             b"".join(b"ls 1 [000] 0.000%03d: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" % (i * 617 % 1000) for i in range(1000)),
             "time goes back at 616 of 1000 events: text of perf script --deltatime",

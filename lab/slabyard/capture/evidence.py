@@ -19,6 +19,7 @@ NO_OBJECTS = f"it has no slab event ({', '.join(OBJECT_EVENTS)}), so there is no
 _OBJECTS = ((("kmalloc", "kmalloc_node"), ("kfree",)), (("kmem_cache_alloc", "kmem_cache_alloc_node"), ("kmem_cache_free",)))
 _PAIRS = (*_OBJECTS, (("mm_page_alloc",), ("mm_page_free",)))
 _ENOUGH = 100  # events of one kind, of which some of the other kind would follow
+_FEW_REPEATS = 10
 _MANY = 1000  # events of one kind, of which the share that others contradict is judged
 _PAGES_UNSEEN = 0.02  # share of page events; compaction moves pages without one, up to 0.7% in recordings of Linux 6.18
 _OPTIONS = (
@@ -42,11 +43,16 @@ def of_header(text: str) -> list[str]:
         causes.append(f"perf recorded one event of {max(periods):,} (record with -c 1)")
     line = re.search(r"^# cmdline : (.*)$", text, re.MULTILINE)
     options = _options(line[1]) if line else []
+    if any("write_backward = 1" in one for one in attributes):
+        causes.append("its buffers were overwritten (--overwrite): on each CPU it begins at another time, and what came before is gone")
     if any("enable_on_exec = 1" in one for one in attributes) or "--per-thread" in options:
         causes.append("it has the events of one command's processes alone (perf record -a records all)")
     for names, cause in _OPTIONS:
         if any(_is_option(option, names) for option in options):
             causes.append(cause)
+    twice = sorted({name for name, _ in events if [one for one, _ in events].count(name) > 1})
+    if twice:
+        causes.append(f"{_listed(twice)} {'was' if len(twice) == 1 else 'were'} recorded twice (name each event once in -e)")
     recorded = {name.removesuffix("_node") for name, _ in events}
     missing = [name for name in OBJECT_EVENTS if name not in recorded]
     if events and len(missing) == len(OBJECT_EVENTS):
@@ -80,6 +86,37 @@ def of_counts(events: Mapping[str, int], implied: Mapping[str, int]) -> list[str
     if min(taken, given) >= _MANY and contradictions > _PAGES_UNSEEN * (taken + given):
         causes.append(f"{contradictions:,} of {taken + given:,} page events contradict others, so some are missing")
     return causes
+
+
+def of_lines(odd: int, repeats: int) -> list[str]:
+    """Causes in how the lines of a text are: cut off, or copied twice."""
+    causes = []
+    if odd:
+        lines = "1 line has" if odd == 1 else f"{odd:,} lines have"
+        causes.append(f"{lines} not the fields that others of their event have, as where lines are cut off or run together")
+    if repeats >= _FEW_REPEATS:
+        causes.append(f"{repeats:,} events stand in it twice, as where a part was copied twice or an event recorded twice")
+    return causes
+
+
+def doubts(rows: int, cpus: int, headed: int, placed: int, first: Mapping[str, int], last: Mapping[str, int]) -> list[str]:
+    """What may mean that events were left out of a text, and may not.
+
+    headed: how many events its headings count; placed: how many stand in it. `first` and `last` have the smallest and largest `cpu` and
+    `pid` of its events, and `allocated` of its kmallocs.
+    """
+    found = []
+    if placed + placed // 100 < headed:
+        found.append(f"its heading counts {headed:,} events, and {placed:,} stand in it (part of a file, one CPU's, or what grep found)")
+    if rows < _MANY:
+        return found
+    if cpus > 1 and first["cpu"] == last["cpu"]:
+        found.append(f"all its events are of CPU {first['cpu']}, of {cpus} CPUs (one CPU's file, or tracing_cpumask)")
+    if first["pid"] == last["pid"] >= 0:
+        found.append(f"all its events are of task {first['pid']} (set_event_pid)")
+    if first["allocated"] == last["allocated"]:
+        found.append(f"all its kmallocs are of {first['allocated']} bytes (a filter)")
+    return found
 
 
 def _options(command_line: str) -> list[str]:

@@ -35,6 +35,10 @@ from .record import Recording
 from .writer import CutOff, Reader, write
 
 PROGRAM = "slabyard-import"
+_EMPTY = {
+    "trace-cmd": "damaged, or not by trace-cmd: trace-cmd report prints nothing of it",
+    "perf.data": "perf recorded no event (not while something ran, or with options that leave out all that the kernel does)",
+}
 PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 
 
@@ -150,8 +154,8 @@ def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]
         except CutOff:
             inputs.check()
             complaint = _complaint(process)
-            if about.source == "trace-cmd" and complaint == "the input is empty":
-                complaint = "damaged, or not by trace-cmd: trace-cmd report prints nothing of it"
+            if complaint == "the input is empty":
+                complaint = _EMPTY.get(about.source, complaint)
             raise UserError(f"{', '.join(sources)}: {complaint}") from None
         finally:
             if sys.exc_info()[0] is None:

@@ -171,8 +171,8 @@ def _open(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
         return _trace_cmd(path, about, stack)
     if not head:
         raise UserError(f"{source}: is empty")
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise UserError(f"{source}: is text of 16 bits a character; make it UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(head) == _HEAD and any(head[0::2]) != any(head[1::2])):
+        raise UserError(f"{source}: is text of 16 or 32 bits a character; make it UTF-8 (iconv -f UTF-16 -t UTF-8)")
     about.source = about.source or "text"
     opener = _decompressor(head)
     if file.seekable():
@@ -219,12 +219,14 @@ def _single(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], No
 def _decompressor(head: bytes) -> Callable[[Any], Any] | None:
     if head.startswith(b"\x1f\x8b"):
         return gzip.open
-    if head.startswith(b"\xfd7zXZ\x00"):
+    if head.startswith((b"\xfd7zXZ\x00", b"\x5d\x00\x00")):
         return lzma.open
     if head.startswith(b"BZh"):
         return bz2.open
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         return functools.partial(pa.input_stream, compression="zstd")
+    if head.startswith(b"\x04\x22\x4d\x18"):
+        return functools.partial(pa.input_stream, compression="lz4")
     return None
 
 
@@ -338,6 +340,8 @@ def _perf_pipe(source: str, file: io.RawIOBase, head: bytes, about: About, stack
 def _trace_cmd(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
     """trace-cmd's own file."""
     about.source = "trace-cmd"
+    if path.with_name(f"{path.name}.cpu0").exists():
+        raise UserError(f"{path}: trace-cmd was ended before it had put the events into it; `trace-cmd restore {path.name}.cpu*` does")
     trace_cmd = _needed("trace-cmd", "Debian: apt install trace-cmd", path, "the text that `trace-cmd report` prints of it elsewhere")
     producers = _Producers(f"{path}: trace-cmd cannot read it", stack)
     producers.start([trace_cmd, "report", "-N", "-t", "-i", str(path)], subprocess.DEVNULL)

@@ -115,6 +115,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     schema = schema.append(TASK).append(PID) if header["tasks"] else schema
     tasks, pids = _tasks(header["tasks"])
     texts["task"], of_task = np.unique(tasks, return_inverse=True)
+    places: Places = (dict.fromkeys(("cpu", "pid", "allocated"), 2**32), dict.fromkeys(("cpu", "pid", "allocated"), -1))
     trees = Trees([one.name for one in caches], texts["call_site"].tolist(), pids[:-1].tolist())
     full = _full_slabs(header, about, caches)
     try:
@@ -124,6 +125,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
                     block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
                 task = np.minimum(block["task"], np.uint32(len(pids) - 1))
                 block["task"], block["pid"] = of_task[task], pids[task]
+                _see_places(block, places)
                 _name_caches(block, texts, caches, header["shared_pages"])
                 columns = [text_column(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -133,7 +135,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
                     trailer["implied_frees"] += implied.frees
                     trailer["implied_allocations"] += implied.allocations
                     trailer["rows"] += implied.frees + implied.allocations
-            metadata = _metadata(header, trailer, about, caches)
+            metadata = _metadata(header, trailer, about, caches, places)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
             writer.add_key_value_metadata({METADATA_KEY.decode(): text, CHECKSUM_KEY.decode(): check})
@@ -174,6 +176,19 @@ def _tasks(found: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([*(name for _, _, name in parts), ""], object), np.array([*numbers, -1], np.int32)
 
 
+# The smallest and the largest `cpu` and `pid` of recorded events, and `allocated` of kmallocs.
+Places = tuple[dict[str, int], dict[str, int]]
+
+
+def _see_places(block: dict[str, np.ndarray], places: Places) -> None:
+    recorded = block["origin"] != ORIGINS.index("implied")
+    kmallocs = recorded & (block["kind"] == KINDS.index("kmalloc"))
+    for name, rows in (("cpu", recorded), ("pid", recorded), ("allocated", kmallocs)):
+        values = block[name][rows].astype(np.int64)
+        for side, extreme in zip(places, (np.min, np.max), strict=True):
+            side[name] = int(extreme(np.append(values, side[name])))
+
+
 def _name_caches(block: dict[str, np.ndarray], texts: dict[str, np.ndarray], caches: Sequence[Cache], shared_pages: bool) -> None:
     """Fills in the column cache_name of a block, and its texts."""
     kmallocs = np.flatnonzero((block["kind"] <= KFREE) & (block["cache"] == NO_CACHE))
@@ -196,7 +211,7 @@ def _full_slabs(header: dict[str, Any], about: About, caches: Sequence[Cache]) -
     return FullSlabs([one.name for one in caches], header["gfp"], int(header["base"], 16), shift, header["numbers"])
 
 
-def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, caches: list[Cache]) -> Metadata:
+def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, caches: list[Cache], places: Places) -> Metadata:
     unknown_events: dict[str, int] = {}
     for name, count in header["unknown_events"]:
         unknown_events[name] = unknown_events.get(name, 0) + count
@@ -220,6 +235,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         events={**{kind: 0 for kind in KINDS if kind in about.kinds}, **header["events"]},
         unknown_events=unknown_events,
         truncated=header["truncated"],
+        counted_times=header["counted_times"],
         lost=max(header["lost"], about.lost),
         shared_pages=header["shared_pages"],
         direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
@@ -227,6 +243,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         zones=zones,
         snapshots=taken,
     )
+    unread = header["unparsed_lines"] * 100 > trailer["rows"]  # which is what is missing then
     for cache, counts in zip(caches, trailer["cache_counts"], strict=True):
         cache.allocs, cache.frees = counts
     for name in ("null_frees", "failed_allocations", "hidden_pointers", "unparsed_lines", "reordered", "late"):
@@ -236,7 +253,11 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About, cac
         "pages_of_unknown_owner",
     ):  # fmt: skip
         setattr(metadata, name, trailer[name])
-    metadata.partial = about.partial or evidence.of_counts(metadata.events, trailer)
+    metadata.partial = about.partial + evidence.of_lines(header["odd_lines"], 0 if unread else trailer["repeats"])
+    if not (metadata.partial or unread):
+        metadata.partial = evidence.of_counts(metadata.events, trailer)
+    if not about.kinds:  # where perf's header does not tell
+        metadata.doubts = evidence.doubts(metadata.rows, metadata.cpus, header["headed"], header["placed"], *places)
     return metadata
 
 

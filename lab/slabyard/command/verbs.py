@@ -105,14 +105,14 @@ def import_capture(options: argparse.Namespace) -> int:
     if output is None:
         if sources[0] == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|bz2|zst))+$", "", options.captures[0].name) + ".parquet")
+        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|lzma|bz2|zst|lz4))+$", "", options.captures[0].name) + ".parquet")
     check_outputs((output,), [capture for capture in options.captures if str(capture) != "-"])
     check_import(output, options.captures[0], options.force)
     snapshots = [read_snapshot(text) for text in options.snapshot]
     metadata = import_trace(sources, output, snapshots, options.cpus, page_size=options.page_size)
     status = report_trace(output, metadata)
-    if metadata.doubt:
-        note(metadata.doubt)
+    for one in metadata.notes:
+        note(one)
     return status
 
 

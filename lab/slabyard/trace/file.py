@@ -182,7 +182,9 @@ class Metadata:
     unparsed_lines: int = 0
     hidden_pointers: int = 0  # events without their object's address: (____ptrval____)
     partial: list[str] = field(default_factory=list)  # what shows that the recorder left events out, a clause each
+    doubts: list[str] = field(default_factory=list)  # what may mean that events were left out, a clause each
     truncated: bool = False
+    counted_times: bool = False  # times are a clock's counts, of an unknown length, taken for ns
     reordered: int = 0
     late: int = 0
     shared_pages: bool = False
@@ -270,11 +272,16 @@ class Metadata:
             yield f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
 
     @property
+    def notes(self) -> list[str]:
+        """What whoever imports it should know of a trace that may well be complete."""
+        counts = "its times are counts of a clock, taken for nanoseconds, which those of trace_clock counter, x86-tsc and uptime are not"
+        return [*([counts] if self.counted_times else []), *([self.doubt] if self.doubt else [])]
+
+    @property
     def doubt(self) -> str | None:
-        """What nothing in the capture could tell, in one clause, where nothing tells that it is incomplete."""
-        if self.source == "perf script" and not self.lost:
-            return "the text of perf script tells of lost events only where it was made with --show-lost-events"
-        return None
+        """Why it is not known whether the trace is complete, every cause a clause; None where nothing speaks against it."""
+        unknown = "the text of perf script tells of lost events only where it was made with --show-lost-events"
+        return "; ".join([*self.doubts, *([unknown] if self.source == "perf script" and not self.lost else [])]) or None
 
 
 # The largest number that a field of the metadata may have; those that are not here are counts, or bytes, or page frames.

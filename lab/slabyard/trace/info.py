@@ -18,7 +18,7 @@ _METADATA = (
     "source", "kernel", "arch", "command", "capture", "cgroup", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order",
     "span_seconds", "rows", "events", "unknown_events", "lost", "incomplete", "doubt", "unparsed_lines", "reordered", "late", "null_frees",
     "failed_allocations", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations",
-    "pages_of_unknown_owner",
+    "pages_of_unknown_owner", "counted_times",
 )  # fmt: skip
 
 
@@ -108,6 +108,12 @@ def _slab_sums(sums: dict[str, Any] | None) -> str:
     return f"{start:,} KiB by meminfo at the start, {end:,} at the end; {recorded:,} by the trace ({off}){unseen and '; ' + unseen}"
 
 
+def _span(about: dict[str, Any]) -> str:
+    if about["counted_times"]:
+        return f"{about['span_seconds'] * 1e9:,.0f} counts of a clock, taken for nanoseconds"
+    return f"{about['span_seconds']:,.3f} s"
+
+
 def _completeness(about: dict[str, Any]) -> str:
     if about["incomplete"]:
         return f"no: {about['incomplete']}"
@@ -124,7 +130,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         ["kernel", kernel],
         ["command", textwrap.fill(command, 66)],
         ["machine", f"{counted(about['cpus'], 'CPU')}, {counted(about['nodes'], 'node')}"],
-        ["span", f"{about['span_seconds']:,.3f} s"],
+        ["span", _span(about)],
         ["complete", textwrap.fill(_completeness(about), 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],
         ["slabs", textwrap.fill(_slab_sums(about["slab"]), 66)],
