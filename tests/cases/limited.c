@@ -1,5 +1,6 @@
 /* Limits its addresses. "no-files": without /proc, threads then find room for their stacks. "small": the megabytes of small objects that
- * come until NULL. "freed": half of large objects is freed, and a thread and small objects find room; prints how many threads ran. */
+ * come until NULL. "freed": half of large objects is freed, and a thread and small objects find room. "large": an object that may find no
+ * room is asked for in the rest of a small limit. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ int main(int count, char **words)
 		puts(run(3, 8 * MIB) == 3 ? "ok" : "no room");
 		return 0;
 	}
-	limit(RLIMIT_AS, 128 * MIB);
+	limit(RLIMIT_AS, (strcmp(words[1], "large") ? 128 : 8) * MIB);
 	if (!strcmp(words[1], "small")) {
 		got = fill(1000, &list);
 		printf("%zu\n", got * 1000 / MIB);
@@ -73,6 +74,8 @@ int main(int count, char **words)
 		free(list);
 		list = next;
 	}
+	if (!strcmp(words[1], "large"))
+		free(malloc(2 * MIB));
 	puts(malloc(1000) && run(1, MIB / 16) == 1 ? "ok" : "no room");
 	return 0;
 }

@@ -114,7 +114,7 @@ def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("what", ["no-files", "freed"])
+@pytest.mark.parametrize("what", ["no-files", "freed", "large"])
 def test_a_limit_to_addresses_in_the_program(built: Path, policy: str, what: str) -> None:
     _ok([str(built / "limited"), what], str(run.library()), policy)
 
