@@ -49,6 +49,7 @@
 #define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: objects with a larger alignment are mappings */
 #define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests are no mappings while the heap has room */
 #define LEAST_MAPPED (sizeof(void *) > 4 ? ALWAYS_HEAP : SY_PAGE_SIZE) /* bytes: nor where it has none; 32-bit heaps end early */
+#define MOST_TRIES 3u                    /* of a request, as long as memory is found for it */
 #define LEFT_OVER ((size_t)64 << 10)    /* bytes of locked memory that are left to small objects */
 #define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on calloc does not clear pages that are zero already */
 
@@ -98,13 +99,19 @@ static void *checked_mapping(struct sy_heap *heap, size_t align, size_t size, un
 	return size + align >= ALWAYS_HEAP ? sy__debugging_map(heap, align, size, flags) : NULL;
 }
 
-/* sy_heap.on_failure: a request that the heap could not serve. */
+/* sy_heap.on_failure: a request that the heap could not serve. What is gained for it may be lost again to a mapping that is tried for it
+ * next, so there are few tries. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
+	static __thread unsigned tries __attribute__((tls_model("initial-exec")));
 	void *object = heap->debug ? checked_mapping(heap, ALIGNMENT, size, flags) : plain_mapping(size, flags);
 
-	if (!object && (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation()))
-		return sy_malloc(heap, size, flags);
+	if (!object && tries < MOST_TRIES &&
+	    (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation())) {
+		tries++;
+		object = sy_malloc(heap, size, flags);
+		tries--;
+	}
 	return object ? object : no_memory();
 }
 

@@ -10,7 +10,8 @@
  * mlockall would lock, or fail to lock, all reserved addresses, and would not concern what the heap takes of them later.
  *
  * prctl can forbid the program system calls. A filter that kills makes mistakes fatal, so the heap then makes no calls that a
- * sandbox might not expect (core/platform/source.c). Filters can only be set after PR_SET_NO_NEW_PRIVS, or by root.
+ * sandbox might not expect (core/platform/source.c). Filters can only be set after PR_SET_NO_NEW_PRIVS, or by root. It also can forbid
+ * the processor's counter, so that clocks that read it are faults (clock.c).
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#define STRICT 1 /* SECCOMP_MODE_STRICT of linux/seccomp.h, which C libraries need not come with */
 #define EXPORT __attribute__((visibility("default")))
 
 /* Sets errno where a call failed. */
@@ -47,6 +49,8 @@ EXPORT int prctl(int option, ...)
 {
 	unsigned long word[4];
 	va_list more;
+	bool without;
+	long result;
 
 	va_start(more, option);
 	for (unsigned i = 0; i < 4; i++)
@@ -56,7 +60,17 @@ EXPORT int prctl(int option, ...)
 		sy__background_end();
 		sy__system_shut_in();
 	}
-	return result_of(sy__system_call(SYS_prctl, option, (long)word[0], (long)word[1], (long)word[2], (long)word[3], 0));
+	if (option == PR_SET_SECCOMP && word[0] == STRICT) {
+		slabyard_sample_rate = 0; /* a sample is mapped */
+		sy__sample_notice();
+	}
+	without = (option == PR_SET_TSC && word[0] == PR_TSC_SIGSEGV) || (option == PR_SET_SECCOMP && word[0] == STRICT);
+	if (without)
+		sy__clock_without_counter(true);
+	result = sy__system_call(SYS_prctl, option, (long)word[0], (long)word[1], (long)word[2], (long)word[3], 0);
+	if (sy__system_failed(result) ? without : option == PR_SET_TSC && word[0] == PR_TSC_ENABLE)
+		sy__clock_without_counter(false);
+	return result_of(result);
 }
 
 #if defined(__LP64__) && defined(__GLIBC__)

@@ -21,7 +21,7 @@ void sy__process_limited(int resource, size_t bytes);
  * giving up free memory that the heap has used. Outside of calls of the heap. False: nothing was gained. */
 bool sy__process_make_room(size_t bytes);
 
-/* Lets the reservation grow to its share again, because the heap is full. Outside of calls. False: nothing was gained. */
+/* Lets the reservation grow by half of what a limit leaves, because the heap is full. Outside of calls. False: nothing was gained. */
 bool sy__process_extend_reservation(void);
 
 /* After a trim, under a limit to data: lets the program have the free memory at the end of what the heap has used. */

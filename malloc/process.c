@@ -16,8 +16,8 @@
  * A program may set itself such a limit while it runs (limits.c). The reservation is then cut to its share: half of what other mappings
  * leave of the limit, but at least the part in use. It grows again when the limit rises. Neither half is lost to the other. Where a mapped
  * object finds no room, the reservation is cut to half of what is left beside the object, as threads want stacks while it lives. Where the
- * heap is full, its reservation grows to its share again. The child of a vfork has its parent's memory and limits of its own, so it changes
- * nothing.
+ * heap is full, its reservation grows by half of what the limit leaves beside all else, again and again, as small objects have no other
+ * place. The child of a vfork has its parent's memory and limits of its own, so it changes nothing.
  *
  * Data. Memory that the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), and toward what a system
  * without overcommitment has promised, even where it has the memory back. So where a mapped object finds no room under such a
@@ -42,7 +42,7 @@
 #define LEAST_RESERVE ((size_t)512 << 10) /* bytes */
 #define USUAL_RESERVE (sizeof(void *) > 4 ? 0 : (size_t)SY_HEAP_ADDRESSES - BLOCK) /* 0: the library's default */
 #define UNKNOWN SIZE_MAX
-#define LEFT_OVER 16u                  /* 1/16 of a limit stays free where the other mappings are not known */
+#define LEFT_OVER 16u                  /* 1/16 of a limit stays free where the heap takes more than a share, or does not know all else */
 
 static struct sy_heap *the_heap;
 static const char *spec; /* NULL before the first request */
@@ -217,13 +217,17 @@ static size_t share(size_t limit, size_t beside)
 	return range(minus(limit, beside == UNKNOWN ? 0 : beside) / 2);
 }
 
-/* Takes as much as the system allows while a part of the limit stays free: a stack that can't grow ends the program. */
+/* Takes as much as the system allows while a part of the limit stays free: a stack that can't grow ends the program. Where that part is not
+ * free, half of the reservation goes, and half of the rest, until it is. */
 static bool take_most(size_t limit)
 {
+	size_t most = share(limit, UNKNOWN), now = range(sy__reservation_bytes(the_heap));
 	void *left_over = sy__source_reserve(limit / LEFT_OVER);
-	size_t bytes = left_over ? share(limit, UNKNOWN) : range(sy__reservation_bytes(the_heap));
+	size_t bytes = left_over || most < now ? most : now;
 	bool reached = sy__reservation_resize(the_heap, bytes);
 
+	while (!left_over && !(left_over = sy__source_reserve(limit / LEFT_OVER)) && bytes >= BLOCK)
+		reached = sy__reservation_resize(the_heap, bytes /= 2);
 	if (left_over)
 		sy__source_release(left_over, limit / LEFT_OVER);
 	return reached;
@@ -234,6 +238,12 @@ static bool take_share(size_t limit, size_t beside)
 	if (limit == SIZE_MAX)
 		return sy__reservation_resize(the_heap, limit);
 	return beside == UNKNOWN ? take_most(limit) : sy__reservation_resize(the_heap, share(limit, beside));
+}
+
+/* What a full heap takes of the rest of a limit. */
+static size_t more_of(size_t rest)
+{
+	return rest / 2 > BLOCK ? rest / 2 : rest;
 }
 
 void sy__process_limited(int resource, size_t bytes)
@@ -333,8 +343,10 @@ bool sy__process_extend_reservation(void)
 	if ((limit != SIZE_MAX || sy__source_locks()) && begin()) {
 		before = sy__reservation_bytes(the_heap);
 		beside = others();
-		if (share(limit, beside) > range(before))
+		if (limit == SIZE_MAX || beside == UNKNOWN)
 			take_share(limit, beside);
+		else
+			sy__reservation_resize(the_heap, range(before + more_of(minus(limit - limit / LEFT_OVER, beside + before))));
 		further = sy__reservation_bytes(the_heap) > before;
 		end();
 	}

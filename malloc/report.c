@@ -244,7 +244,13 @@ static void print_pages(const struct sy_heap *heap)
 __attribute__((destructor)) static void report(void)
 {
 	struct sy_heap *heap = counted.file ? sy__process_heap() : NULL;
-	int file = heap ? sy__file_open(counted.file, O_WRONLY | O_CREAT | O_APPEND) : -1;
+	int file;
+
+	if (heap && sy__system_is_shut_in()) {
+		sy__setting_tell("SLABYARD_STATS", counted.file, "not written: the program may have forbidden itself the system calls for that");
+		return;
+	}
+	file = heap ? sy__file_open(counted.file, O_WRONLY | O_CREAT | O_APPEND) : -1;
 
 	if (file < 0)
 		return;

@@ -4,6 +4,9 @@
  * The kernel maps a small library into each process (vDSO) with a clock that takes a tenth of a system call's time. It is found by
  * its name among that library's symbols. The table of these ends where their names begin, in all such libraries. Where anything is
  * not as expected, the system call serves.
+ *
+ * That clock reads the processor's counter, which a program may forbid itself (PR_SET_TSC, seccomp's strict mode). To read it is a fault
+ * then. The clock that the kernel sets at each of its ticks serves in its place.
  */
 #define _GNU_SOURCE /* syscall */
 #include "../types.h"
@@ -19,6 +22,13 @@
 #elif defined(__aarch64__) && defined(__LP64__)
 #define CLOCK_NAME "__kernel_clock_gettime"
 #endif
+
+static clockid_t clock_read = CLOCK_MONOTONIC;
+
+void sy__clock_without_counter(bool without)
+{
+	__atomic_store_n(&clock_read, without ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, __ATOMIC_RELAXED);
+}
 
 #ifdef CLOCK_NAME
 typedef int getter(clockid_t, struct timespec *);
@@ -78,7 +88,7 @@ uint64_t sy__monotonic(void)
 
 	if (sy__unlikely(!get) && !__atomic_load_n(&searched, __ATOMIC_RELAXED))
 		get = search();
-	if (get && !get(CLOCK_MONOTONIC, &now))
+	if (get && !get(__atomic_load_n(&clock_read, __ATOMIC_RELAXED), &now))
 		return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 #endif
 #ifdef SYS_clock_gettime

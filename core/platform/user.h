@@ -31,6 +31,7 @@ typedef struct {
 #define SY__LOCK_INIT { 0 }
 
 uint64_t sy__monotonic(void); /* nanoseconds */
+void sy__clock_without_counter(bool without); /* the processor's, which a program may not read then */
 extern uint64_t (*sy__clock)(void); /* that, or what the program has set by sy_platform_set_clock */
 
 /* Thread-local state. The fast path uses the members before `slot`, except `state`. */

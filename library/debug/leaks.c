@@ -249,6 +249,10 @@ SY__OUT_OF_LINE size_t sy_findleaks(struct sy_heap *heap, uint64_t age_ns)
 	__builtin_unwind_init();
 	if (!heap->debug || !(heap->debug->config.checks & SY_DEBUG_LEAKS))
 		return 0;
+	if (sy__system_is_shut_in()) {
+		sy__say("slabyard: leaks are not looked for: the program may have forbidden itself the system calls for that\n");
+		return 0;
+	}
 	sy__stack_start_find(&start, (const void *)&here);
 	return search_from(heap, &start, age_ns);
 }

@@ -71,7 +71,8 @@ static void wait_here(int signal, siginfo_t *information, void *registers)
 	errno = error;
 }
 
-/* Signals the threads of the process that were not signalled yet. Entries of the directory are in the kernel's form. */
+/* Signals the threads of the process that were not signalled yet; none where a filter keeps the caller from knowing its own number, as it
+ * would wait for itself. Entries of the directory are in the kernel's form. */
 static unsigned ask_threads(int directory)
 {
 	struct entry {
@@ -86,7 +87,7 @@ static unsigned ask_threads(int directory)
 	unsigned asked = 0;
 	long bytes;
 
-	while ((bytes = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0) {
+	while (self > 0 && (bytes = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0) {
 		for (long at = 0; at < bytes;) {
 			const struct entry *entry = (const struct entry *)(const void *)(room + at);
 			pid_t thread = (pid_t)strtol(entry->name, NULL, 10);

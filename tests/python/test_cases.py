@@ -28,7 +28,7 @@ def _tool(name: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     for name in ("threads", "sandbox", "locked", "unload", "stopped", "sizes", "at_once", "waste", "idle", "background", "charge",
-                 "data", "ends"):  # fmt: skip
+                 "data", "ends", "limited", "strict"):  # fmt: skip
         subprocess.run([_tool("cc"), "-O1", str(CASES / f"{name}.c"), "-o", str(folder / name), "-pthread", "-ldl"], check=True)
     options = ["-shared", "-fPIC", "-ldl"]
     subprocess.run([_tool("cc"), "-O1", str(CASES / "hooks.c"), "-o", str(folder / "hooks.so"), *options], check=True)
@@ -111,6 +111,39 @@ def test_a_limit_to_data_in_the_program(built: Path, policy: str) -> None:
         done = _run([str(built / "data"), *map(str, (limit, size, most))], str(run.library()), policy)
         first, again = map(int, done.stdout.split())
         assert least <= again <= first
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("what", ["no-files", "freed", "large"])
+def test_a_limit_to_addresses_in_the_program(built: Path, policy: str, what: str) -> None:
+    _ok([str(built / "limited"), what], str(run.library()), policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_small_objects_get_most_of_a_limit(built: Path, policy: str) -> None:
+    done = _run([str(built / "limited"), "small"], str(run.library()), policy)
+    assert 90 <= int(done.stdout) < 128, "megabytes of 128"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("what", ["strict", "counter"])
+def test_no_counter_of_the_processor(built: Path, policy: str, what: str) -> None:
+    for variables in ({}, {"SLABYARD_SAMPLE": "50"}):
+        _ok([str(built / "strict"), what], str(run.library()), policy, **variables)
+
+
+@pytest.mark.parametrize("policy", ["yard", "slub"])
+def test_a_search_for_leaks_does_not_wait_for_itself(built: Path, policy: str) -> None:
+    _ok([str(built / "strict"), "number"], str(run.library()), policy, SLABYARD_DEBUG="L")
+
+
+@pytest.mark.parametrize("name", ["SLABYARD_DEBUG", "SLABYARD_STATS"])
+def test_the_end_of_a_sandbox(built: Path, tmp_path: Path, name: str) -> None:
+    """A search for leaks, or a report, would make calls that no filter expects, and change the exit status."""
+    value, line = ("L", "leaks are not looked for") if name == "SLABYARD_DEBUG" else (str(tmp_path / "file"), "not written")
+    done = _run([str(built / "sandbox"), "leaves"], str(run.library()), "yard", **{name: value})
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert line in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
