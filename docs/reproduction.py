@@ -1,4 +1,5 @@
-"""The tables of docs/reproduction.md, and the two lists at its end, from the records that slabyard brings along (draw.py writes them).
+"""The tables of docs/reproduction.md, what code its records are of, and the two lists at its end, from the records that slabyard
+brings along (draw.py writes them).
 
 The lists name claims of the items: what stands in them is what the items tell, and a claim that came to hold is no longer in them.
 """
@@ -44,10 +45,24 @@ SURPRISES = (
 def written(text: str) -> str:
     """The document with its tables and lists made again."""
     done = study.recorded(papers.items())
-    parts = {"study": document.text(done), "not held": not_held(done), "surprises": surprises(done)}
+    parts = {"made": made_of(done), "study": document.text(done), "not held": not_held(done), "surprises": surprises(done)}
     for name, body in parts.items():
         text = between(text, f"<!-- {name} begins -->", f"<!-- {name} ends -->", f"\n{body}\n")
     return text
+
+
+def made_of(done: Sequence[Done]) -> str:
+    """The items by the date and the commit of their records, the latest first; last those whose records name neither."""
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for one in done:
+        key = (one.record.get("date", ""), one.record["versions"].get("commit", ""))
+        found.setdefault(key, {}).setdefault(one.item.paper, []).append(one.item.name)
+    lines = []
+    for (date, commit), items in sorted(found.items(), reverse=True):
+        said = f"{date}, of commit {commit}" if date and commit else date or "Without date and commit"
+        listed = "; ".join(f"{paper} {', '.join(names)}" for paper, names in items.items())
+        lines.append(document.wrapped(f"**{said}:** {listed}.", "- ", "  "))
+    return "\n".join(lines)
 
 
 def not_held(done: Sequence[Done]) -> str:

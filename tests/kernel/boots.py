@@ -1,10 +1,11 @@
 """Real kernels, built and booted: `make test-kernel` (pytest collects this file only when it is named).
 
-Under user-mode Linux, every version of Linux that the lab builds boots to every workload, a memory hog among them, with each of its
-own allocators and each policy of slabyard. Under QEMU, every policy of slabyard also boots on four CPUs with two nodes. No log has
-trouble, with the kernel's own checks on in all our kernels, and every invariant of the heap holds at the end. A whole-boot trace is
-complete, and its replay agrees with the kernel. The logged calls of a kernel on slabyard, replayed, hold the same pages. A flame
-graph finds its functions, a kernel's instructions are counted, and the benchmark inside the kernel comes to its end.
+Under user-mode Linux, every version of Linux that the lab builds boots to every workload, a memory hog among them, with each of
+its own allocators and each policy of slabyard. Under QEMU, every policy of slabyard also boots on four CPUs with two nodes, and
+without checks on one CPU and on two. No log has trouble, with the kernel's own checks on in all our kernels, and every invariant
+of the heap holds at the end. A whole-boot trace is complete, and its replay agrees with the kernel. The logged calls of a kernel
+on slabyard, replayed, hold the same pages. A flame graph finds its functions, a kernel's instructions are counted, and the
+benchmark inside the kernel comes to its end.
 
 The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a
 processor. Tests for QEMU are one group, so that two guests of four CPUs never run at the same time (pytest -n). They run on x86_64,
@@ -90,17 +91,21 @@ def plan(linux: str, spec: str, workload: str, arch: str = "um", debug: bool = F
 
 
 def every_workload(linux: str, spec: str, arch: str) -> machine.Plan:
-    """Those of `all` in one boot, each with less to do. Our kernels have the kernel's own checks on, and end with the check
-    of the heap."""
-    planned = plan(linux, spec, "all", arch, debug=(linux, spec) in OURS)
+    """Those of `all` in one boot, and a CPU that goes and comes. Our kernels have the kernel's own checks on."""
     single = itertools.takewhile(lambda name: name != "all", workloads.WORKLOADS)
     parts = [workloads.WORKLOADS[name] for name in single if name != "boot"]
-    parts = [dataclasses.replace(one, command=LESS.get(one.name, one.command)) for one in parts]
     parts += [workloads.Workload("cpus", "", CPUS)] if LITTLE[arch].cpus > 1 else []
+    return one_boot(linux, spec, arch, parts, LITTLE[arch], debug=(linux, spec) in OURS)
+
+
+def one_boot(linux: str, spec: str, arch: str, parts: list[workloads.Workload], hardware: machine.Hardware, debug: bool) -> machine.Plan:
+    """These workloads in one boot, each with less to do. On our kernels the check of the heap comes last."""
+    planned = plan(linux, spec, "all", arch, debug)
+    parts = [dataclasses.replace(one, command=LESS.get(one.name, one.command)) for one in parts]
     parts += [workloads.Workload("check", "", SOUND)] if (linux, spec) in OURS else []
     together = workloads.together(parts, "every", "")
     job = dataclasses.replace(planned.job, name="every", command=shlex.split(together.command), workload=together)
-    return dataclasses.replace(planned, job=job, hardware=LITTLE[arch])
+    return dataclasses.replace(planned, job=job, hardware=hardware)
 
 
 def passed(done: run.Run) -> None:
@@ -205,6 +210,32 @@ def test_every_workload_on_four_cpus_and_two_nodes(linux: str, allocator: str, a
     done = run.once(every_workload(linux, allocator, arch))
     passed(done)
     assert {line.split(",")[0] for line in done.texts["after/buddyinfo"].splitlines()} == {"Node 0", "Node 1"}
+
+
+@emulated
+@pytest.mark.parametrize("cpus", (1, 2))
+@of_each([*first_of_each_version(STOCK), *OURS])
+def test_a_kernel_as_it_is_measured_on_one_cpu_and_on_two(linux: str, allocator: str, cpus: int, arch: str) -> None:
+    parts = [workloads.WORKLOADS["hackbench"]]
+    done = run.once(one_boot(linux, allocator, arch, parts, machine.Hardware(320 << 20, cpus), debug=False))
+    assert done.trouble == [] and done.figures["held_pages_peak"] > 100  # one that finds other CPUs than these is an error
+
+
+@emulated
+@of_each(first_of_each_version(OURS))
+def test_a_small_kernel_has_all_of_its_cpus(linux: str, allocator: str, arch: str) -> None:
+    chosen = kinds.parse(allocator, linux)
+    kernel = build.build(build.Request(source.find(None, linux), arch, chosen.kind, small=True))
+    done = run.once(machine.Plan(chosen, kernel, workloads.parse("hackbench -g 1 -l 20", arch), machine.Hardware(320 << 20, 4), TIMEOUT))
+    assert done.trouble == [] and done.texts["before/zoneinfo"].count("    cpu: ") % 4 == 0
+
+
+@emulated
+@of_each([*first_of_each_version(STOCK), *first_of_each_version(OURS)])
+def test_the_benchmark_inside_a_guest(linux: str, allocator: str, arch: str) -> None:
+    one = plan(linux, allocator, "boot", arch)
+    (record,) = bench.bench([bench.plan(one.spec, one.kernel, one.hardware, TIMEOUT)], 1, Progress(1))
+    assert record["kernel"]["trouble"] == [] and bench.sizes([record])[0] == 8 and bench.sizes([record])[-1] == 4096
 
 
 @emulated

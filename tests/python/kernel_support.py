@@ -71,6 +71,8 @@ hello
 [    0.100000] WARNING: CPU: 0 PID: 1 at mm/slub.c:1
 [    0.200000] nothing
 END
+case "$*" in *cpus=two*) printf '@@slabyard before/zoneinfo\\n    cpu: 0\\n    cpu: 1\\n' | cat - "$host/results" >"$host/two"
+	mv "$host/two" "$host/results" ;; esac
 case "$*" in *late=now*) sed -i 's/4400 kB/9000 kB/' "$host/results" ;; esac
 case "$*" in *slabyard.bench=1*)
 	for interface in cache kmalloc; do for pattern in pair order reverse shuffled; do for size in 8 4096; do

@@ -177,6 +177,7 @@ def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
         ("noroom=now", "no room for what the guest hands out in .*; have TMPDIR name"),
         ("full=now", "no room for the guest's memory in .*; have TMPDIR name"),
         ("unprepared=now", "nothing on slub: could not be prepared in the guest: mke2fs: out of space"),
+        ("cpus=two", "nothing on slub: the kernel found 2 of its machine's 1 CPUs"),
         ("die=now", "the guest ended before it was done: init: not found"),
         ("hang=now", "not done after 0.5 s; --timeout gives it longer. Its last words: starting"),
     ],
@@ -267,6 +268,15 @@ def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, mo
     assert "node,nodeid=1,memdev=m1,cpus=2-3" in text and "slub_max_order=0" in text and "trace_buf_size=16384K" in text
     assert "trace_clock=" in text  # or the kernel may choose another one late, and empty the trace
     assert (tmp_path / "trace.txt").stat().st_blocks == 0
+
+
+def test_a_kernel_that_knows_no_acpi_gets_a_socket_for_each_cpu(
+    tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    kernel = dataclasses.replace(plan.kernel, arch="x86_64", about={**plan.kernel.about, "small": True})
+    what = dataclasses.replace(plan, kernel=kernel, hardware=machine.Hardware(1 << 30, 4))
+    assert "-smp 4,sockets=4" in " ".join(machine._qemu(what, tmp_path)[0])
 
 
 def test_arm64_boots_on_qemus_board(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:

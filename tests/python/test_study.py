@@ -20,7 +20,9 @@ from slabyard.base.terminal import Progress
 from slabyard.command import study_verb
 from slabyard.kernels.kinds import Kind
 from slabyard.study import document, papers, study, tables
-from slabyard.study.model import HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated
+from slabyard.study.model import (
+    HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Done, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated,
+)  # fmt: skip
 from slabyard.study.work import Work
 from test_cli import complaint, slabyard
 
@@ -411,6 +413,19 @@ def test_the_document_is_what_the_records_tell(reproduction: Any) -> None:
     body = document.text(study.recorded(papers.items()))
     assert f"<!-- study begins -->\n\n{body}\n\n<!-- study ends -->" in text, "make docs writes it again"
     assert reproduction.written(text) == text, "make docs writes it again"
+
+
+def test_the_document_tells_the_code_of_each_record(reproduction: Any) -> None:
+    made = item("one", lambda _: {"first": [1.0]})
+
+    def done(name: str, **more: str) -> Done:
+        record = {"versions": {name: more[name] for name in more if name == "commit"}, **more}
+        return Done(dataclasses.replace(made, name=name), record)
+
+    dated = done("two", date="2026-11-30", commit="abc"), done("three", date="2026-11-30", commit="abc")
+    text = reproduction.made_of([done("old"), *dated, done("one", date="2026-12-01")])
+    told = ["2026-12-01:** bonwick one", "2026-11-30, of commit abc:** bonwick two, three", "Without date and commit:** bonwick old"]
+    assert text.splitlines() == [f"- **{line}." for line in told]
 
 
 def test_what_did_not_hold_is_what_the_items_tell(reproduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,7 +201,9 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     share = hardware.memory // hardware.nodes >> 20
     argv = [qemu, "-machine", _BOARDS[arch], "-accel", "tcg,thread=single" if what.counts else accelerator]
     argv += ["-cpu", "host" if accelerator == "kvm" else _PROCESSORS[arch]]
-    argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
+    # A kernel without ACPI has the MP table alone to find its CPUs in, and the firmware lists one of each socket there.
+    sockets = hardware.cpus if arch == "x86_64" and what.kernel.small else hardware.nodes
+    argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={sockets}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest")]
     for node in range(hardware.nodes):
         cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects

@@ -72,6 +72,9 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {last}")
     if measured["status"]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: ended with status {measured['status']} in the guest: {last}")
+    found = len(set(re.findall(r"(?m)^ +cpu: (\d+)$", outcome.texts.get("before/zoneinfo", ""))))
+    if found not in (0, plan.hardware.cpus):
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: the kernel found {found} of its machine's {plan.hardware.cpus} CPUs")
     before, after = (snapshots.parse_meminfo(outcome.texts.get(f"{when}/meminfo", "")).get("Slab", 0) for when in ("before", "after"))
     start, peak, end = (kb // PAGE_KB for kb in (before, max(before, measured["slab_peak_kb"], after), after))
     return {
