@@ -89,6 +89,19 @@ def test_the_running_kernel() -> None:
     assert text.startswith("Slab: ") and len([line for line in text.splitlines() if line]) >= 6
 
 
+@pytest.mark.parametrize("at", ["tracing_on", "events/kmem/enable"])  # as it begins, and as it ends
+def test_no_tracing_is_left_on(at: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(_: sites.Sampler, name: str, text: str) -> None:
+        if name == at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sites.Sampler, "_write", interrupted)
+    (tmp_path / "instances").mkdir()
+    with pytest.raises(KeyboardInterrupt), sites.Sampler([tmp_path]):
+        pass
+    assert not list((tmp_path / "instances").iterdir())
+
+
 @pytest.mark.skipif(not _readable() or not any((mount / "instances").is_dir() for mount in sites.TRACEFS), reason="no tracefs here")
 def test_who_allocates_now() -> None:
     done = slabyard("top", "--call-sites", "--interval", "100ms", "--count", "1", "--format", "json")

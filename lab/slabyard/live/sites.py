@@ -70,8 +70,10 @@ class Sampler:
             for event in EVENTS:
                 self._write(f"events/kmem/{event}/filter", f"common_pid != {os.getpid()}")
                 self._write(f"events/kmem/{event}/enable", "1")
-        except OSError as error:
+        except BaseException as error:  # Ctrl-C, too
             self.close()
+            if not isinstance(error, OSError):
+                raise
             raise UserError(f"tracing is not possible here ({(error.strerror or str(error)).lower()}); it needs root", MISSING) from error
         return self
 
@@ -80,10 +82,12 @@ class Sampler:
 
     def close(self) -> None:
         """Removes the instance."""
-        with contextlib.suppress(OSError):
-            self._write("events/kmem/enable", "0")
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
+        try:
+            with contextlib.suppress(OSError):
+                self._write("events/kmem/enable", "0")
+        finally:
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
 
     def _write(self, name: str, text: str) -> None:
         with (self._folder / name).open("w") as file:
