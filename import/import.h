@@ -5,7 +5,7 @@
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
- *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, tasks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *   1. scan     (scan.c, wrapping.c, forms.c, remarks.c, stacks.c, tasks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
  *                                Of perf.data each sample (perf.c). One thread for each input. Inputs are parts of one capture, merged by
  *                                time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
