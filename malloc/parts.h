@@ -158,6 +158,8 @@ void sy__sample_start(struct service *);
 /* Looks whether sampling was switched on or off. Inside of calls, too. */
 void sy__sample_notice(void);
 
+#define SAMPLES_SHARE 16u /* of a limit to addresses samples may have that part */
+
 /* Frees a sampled object (false: it is none), or tells whether an address is one's. The heap of samples is NULL before the first. */
 extern struct sy_heap *sy__sampled;
 bool sy__sample_free_known(void *object);

@@ -246,6 +246,15 @@ static size_t more_of(size_t rest)
 	return rest / 2 > BLOCK ? rest / 2 : rest;
 }
 
+/* The addresses of sampled objects' heap count as well. */
+static void limit_samples(size_t limit)
+{
+	struct sy_heap *heap = __atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE);
+
+	if (heap)
+		sy__reservation_resize(heap, limit / SAMPLES_SHARE);
+}
+
 void sy__process_limited(int resource, size_t bytes)
 {
 	if ((resource != RLIMIT_AS && resource != RLIMIT_DATA) || (process && !sy__process_is_own()))
@@ -256,8 +265,10 @@ void sy__process_limited(int resource, size_t bytes)
 	} else if (begin()) {
 		sy__thread_slots_limited(bytes);
 		sy__slot_areas_reduce(the_heap);
-		if (resource == RLIMIT_AS)
+		if (resource == RLIMIT_AS) {
+			limit_samples(bytes);
 			take_share(bytes, others());
+		}
 		end();
 	}
 }

@@ -21,6 +21,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "core/this_slot.h"
 #include "library/amount.h"
@@ -79,12 +80,14 @@ static bool is_counted(unsigned rate)
 /* The heap of samples, which the first sample opens; NULL: there is no memory for it, or it is just being opened. */
 static struct sy_heap *samples(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE, .sizing = { .align = ALIGNMENT } };
+	struct sy_heap_options options = { .reserve = RESERVE, .sizing = { .align = ALIGNMENT } };
 	struct sy_heap *heap = __atomic_load_n(&sy__sampled, __ATOMIC_ACQUIRE);
 	char spec[80];
 
 	if (sy__likely(heap) || __atomic_exchange_n(&sampling.opening, true, __ATOMIC_RELAXED))
 		return heap;
+	if (sy__system_limit(RLIMIT_AS) / SAMPLES_SHARE < RESERVE)
+		options.reserve = (size_t)sy__system_limit(RLIMIT_AS) / SAMPLES_SHARE;
 	snprintf(spec, sizeof(spec), CHECKS, sy_policies[0]->name);
 	heap = sy_heap_open(spec, &options, NULL);
 	__atomic_store_n(&sy__sampled, heap, __ATOMIC_RELEASE);

@@ -62,6 +62,8 @@ int main(int count, char **words)
 		puts(run(3, 8 * MIB) == 3 ? "ok" : "no room");
 		return 0;
 	}
+	for (unsigned i = 0; i < 1000; i++)
+		work(NULL);
 	limit(RLIMIT_AS, (strcmp(words[1], "large") ? 128 : 8) * MIB);
 	if (!strcmp(words[1], "small")) {
 		got = fill(1000, &list);

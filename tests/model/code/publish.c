@@ -81,6 +81,8 @@ void sy__setting_refuse(const char *name, const char *value, const char *why)
 	abort();
 }
 
+struct sy_heap *sy__sampled;
+
 void sy__mapping_count(struct mapping_counts *counts)
 {
 	*counts = (struct mapping_counts){ 0 };
