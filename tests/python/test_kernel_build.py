@@ -198,7 +198,7 @@ def test_a_copy_that_is_built_from_is_not_changed(tmp_path: Path, capsys: pytest
         assert not changed.wait(0.5) and (copy / "mm/own.c").read_bytes() == b"first"
     assert changed.wait(20) and (copy / "mm/own.c").read_bytes() == b"second"
     thread.join()
-    assert "another slabyard is at work on the copy of the kernel source" in capsys.readouterr().err
+    assert "waiting for the copy of the kernel source, which is in use" in capsys.readouterr().err
 
 
 def test_a_copy_of_a_kind_begins_as_links_and_changes_alone(tmp_path: Path) -> None:
@@ -713,4 +713,4 @@ def test_a_thread_that_is_not_wanted_ends(held: bool, tmp_path: Path, monkeypatc
             time.sleep(0.01)
         raise ZeroDivisionError
     assert isinstance(working.exception(), KeyboardInterrupt)
-    assert heard == ["another slabyard is at work on the copy of the kernel source; waiting for it"] * held
+    assert heard == ["waiting for the copy of the kernel source, which is in use"] * held

@@ -29,7 +29,7 @@ def add(parent: Any) -> None:
     verb.add_argument("paper", nargs="?", metavar="PAPER", help="bonwick, ferreira, garcarz, kyritsis, yoo, sheaves, or all (papers)")
     verb.add_argument("item", nargs="?", metavar="ITEM", help="an item of the paper (default: all)")
     verb.add_argument("--list", action="store_true", help="list the papers' items")
-    verb.add_argument("--quick", action="store_true", help="less work in each run, three repetitions in place of five")
+    verb.add_argument("--quick", action="store_true", help="less work in each run; the report says what is left out")
     verb.add_argument("--recorded", action="store_true", help="run nothing; show the full run whose records come with slabyard")
     verb.add_argument(
         "-o", "--output", type=file, metavar="FOLDER", help="keep records in this folder; items with a record are not run again"

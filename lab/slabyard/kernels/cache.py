@@ -95,7 +95,7 @@ def _take(descriptor: int, kind: int, what: str) -> None:
             return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if not told:
-                note(f"another slabyard is at work on {what}; waiting for it")
+                note(f"waiting for {what}, which is in use")
             told = True
             programs.stop_if_unwanted()
             time.sleep(0.05)
