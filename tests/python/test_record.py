@@ -151,6 +151,25 @@ def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @live
+def test_what_no_trace_can_be_made_of_is_kept(tmp_path: Path) -> None:
+    """An hour's recording must not go with a disk that is full when it is over."""
+    script = (
+        "import sys; from pathlib import Path; from slabyard.base.errors import UserError; from slabyard.capture import importer, record\n"
+        "from slabyard.command import recording\n"
+        "def full(*_): raise UserError('no space left on device')\n"
+        "importer.import_recording = full\n"
+        "try: recording.record_to(record.Plan(['true']), Path(sys.argv[1]))\n"
+        "except UserError as error: print(error.message)\n"
+    )
+    out = tmp_path / "a b.parquet"
+    done = subprocess.run([sys.executable, "-c", script, out], capture_output=True, text=True, check=True)
+    assert done.stdout == "no space left on device\n" and "what was recorded is kept; slabyard import" in done.stderr
+    (kept,) = tmp_path.iterdir()
+    assert kept.name.startswith("a b-") and f"'{kept}'" in done.stderr
+    assert slabyard("import", kept, "-o", tmp_path / "t.parquet").returncode in {0, 3}
+
+
+@live
 def test_a_real_recording(tmp_path: Path) -> None:
     out = tmp_path / "t.parquet"
     done = slabyard("record", "-o", out, "--", "sh", "-c", "ls /; exit 7")

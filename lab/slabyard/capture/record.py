@@ -17,7 +17,7 @@ The command is started by a process of its own (launcher.py), which lives until 
 known exactly, and neither its start by us nor its end is the recorder's.
 
 Ctrl-C, SIGTERM and SIGHUP end the command and keep the recording. perf.data lies in a temporary folder beside the output, since it is
-large, and is removed whatever happens.
+large, and is removed with it; where no trace could be made of it, it is moved out before (command/recording.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ trace that is not whole. How the recording goes is shown on a terminal only. Whe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +60,12 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
         if recording.interrupted:
             note("stopped; what was recorded is kept")
         keep_only(FILES_AND_SYMBOLS)
-        metadata = import_recording(recording, part)
+        try:
+            metadata = import_recording(recording, part)
+        except Exception:
+            if not goes_on and (output.is_file() or not output.exists()):
+                _keep(recording, output)
+            raise
     if recording.status:
         note(f"{plan.command[0]} exited with status {recording.status}")
     trace = report_trace(output, metadata)
@@ -69,6 +76,14 @@ def record_to(plan: Plan, output: Path, goes_on: bool = False) -> tuple[int, int
     if goes_on and recording.interrupted:
         raise KeyboardInterrupt
     return recording.status, trace
+
+
+def _keep(recording: Recording, output: Path) -> None:
+    """Leaves perf's file beside an output that it could not be made a trace of: what was recorded does not come again."""
+    kept = output.with_name(f"{output.stem}-{recording.started:.0f}.perf.data")
+    with contextlib.suppress(OSError):
+        recording.data.rename(kept)
+        note(f"what was recorded is kept; slabyard import {shlex.quote(str(kept))} -o T.parquet makes a trace of it")
 
 
 def sufficing(lost: int, kept: int, recording: Recording) -> str:
