@@ -105,8 +105,7 @@ class Older:
 
 def nothing(translation: Translation) -> Older:
     """No object older than the trace: its frees of such free nothing."""
-    of_frees = np.full(len(translation.traffic.frees.event), NONE, np.uint32)
-    return Older(_large(0), _large(0), of_frees, translation.handles)
+    return Older(_large(0), _large(0), np.full(len(translation.traffic.frees.event), NONE, np.uint32), translation.handles)
 
 
 def older_objects(
@@ -140,10 +139,8 @@ def older_objects(
     laid = []
     if opens and len(traffic.vacant.objects):
         proved = [kind.as_proved(traffic.vacant) for kind in kinds]
-        laid = [
-            *_arranged_all(proved, _typed(owner, frees, kinds, traffic.page_kinds), handles, traffic, traffic.vacant, layout_cpus),
-            _laid_large(large),
-        ]
+        typed = _typed(owner, frees, kinds, traffic.page_kinds)
+        laid = [*_arranged_all(proved, typed, handles, traffic, traffic.vacant, layout_cpus), _laid_large(large)]
     return Older(np.concatenate(objects), np.concatenate([_large(0), *laid]), handles, translation.handles + len(owner))
 
 
