@@ -176,7 +176,7 @@ run() {
 		rm -f base.db
 		(
 			echo 'create table t (k integer primary key, v text);'
-			seq $((1500 / part)) | sed 's/.*/insert into t (v) values (hex(randomblob(64)));/'
+			seq $((9000 / part)) | sed 's/.*/insert into t (v) values (hex(randomblob(64)));/'
 		) | sqlite3 base.db
 		;;
 	postgres)
@@ -200,11 +200,13 @@ run() {
 		git clone -q --no-hardlinks own clone && git -C clone log -p >/dev/null && git -C clone gc -q && git -C clone status >/dev/null
 		;;
 	tree)
-		rm -rf copy && cp -r files copy && find copy -newer files -size +4k >/dev/null && rm -rf copy
+		for round in 1 2; do rm -rf copy && cp -r files copy && find copy -newer files -size +4k >/dev/null && rm -rf copy; done
 		;;
 	archive)
-		rm -rf out && mkdir out && tar cf all.tar files && tar xf all.tar -C out && gzip -1 -c all.tar
-		rm -rf out all.tar
+		for round in 1 2; do
+			rm -rf out && mkdir out && tar cf all.tar files && tar xf all.tar -C out && gzip -1 -c all.tar
+			rm -rf out all.tar
+		done
 		;;
 	search) for round in $(seq 8); do find files -type f -exec grep -l socket {} + >/dev/null && ls -lR files >/dev/null; done ;;
 	package)
@@ -212,7 +214,7 @@ run() {
 		dpkg --root="$PWD/root" --force-not-root --install made.deb
 		dpkg --root="$PWD/root" --purge made
 		;;
-	venv) rm -rf venv && python3 -m venv venv ;;
+	venv) for round in 1 2 3 4; do rm -rf venv && python3 -m venv venv; done ;;
 	container)
 		for round in $(seq $((280 / part))); do
 			unshare --mount --pid --fork --net --ipc --uts sh -c '

@@ -9,7 +9,7 @@ top=$(dirname "$here")
 slabyard=${SLABYARD:-$top/.venv/bin/slabyard}
 mkdir -p "${TRACES:-$here}"
 traces=$(cd "${TRACES:-$here}" && pwd)
-work=$(mktemp -d)
+work=$(mktemp -d) && chmod 755 "$work" # a database is run by another user
 trap 'rm -rf "$work"' EXIT INT TERM
 
 # The caches are dropped first, so that what was there before the trace is small; then one unrecorded run loads the programs again.
@@ -35,7 +35,7 @@ record_long() {
 	echo "recording $1"
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
-	"$slabyard" record -o "$work/$1.parquet" -- "$here/long.sh" "$1"
+	"$slabyard" record -o "$work/$1.parquet" -- "$here/long.sh" "$1" || { status=$? && [ $status = 3 ] || exit $status; } # 3: incomplete
 	mv "$work/$1.parquet" "$traces/$1.parquet"
 	cd "$work" && rm -rf "${work:?}/$1"
 }
