@@ -166,6 +166,14 @@ def killed(verb: Verb, folder: Path, after: float) -> None:
     check_alone(process)
 
 
+def undisturbed(verb: Verb, folder: Path) -> tuple[float, str | None, str]:
+    """A run that nothing happens to: seconds, its output, and, where that is None, why there is none."""
+    folder.mkdir()
+    took, said, status = whole(verb, folder)
+    right = None if status else verb.output(folder)
+    return took, right, f"the whole run ends with {status}: {said.strip()}"
+
+
 def check(verb: Verb, now: str | None, right: str) -> None:
     """AssertionError where the output that is there now is neither none nor whole."""
     if verb.goes_on:
@@ -196,12 +204,9 @@ def interrupt(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[s
     """Returns how many signals there were, and what failed."""
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="slabyard-signals-") as place:
-        first = Path(place) / "first"
-        first.mkdir()
-        took, said, status = whole(verb, first)
-        right = verb.output(first)
-        if status or right is None:
-            return 0, [f"the whole run ends with {status}: {said.strip()}"]
+        took, right, failed = undisturbed(verb, Path(place) / "first")
+        if right is None:
+            return 0, [failed]
         for point in range(points):
             after, number, at_group = draw.uniform(0, 1.05 * took), draw.choice(ENDING), draw.random() < 0.5
             folder = Path(place) / f"signal-{point}"
@@ -219,12 +224,9 @@ def kill(verb: Verb, points: int, draw: random.Random) -> tuple[int, list[str]]:
     """Returns how many kills there were, and what failed."""
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="slabyard-kills-") as place:
-        first = Path(place) / "first"
-        first.mkdir()
-        took, said, status = whole(verb, first)
-        right = verb.output(first)
-        if status or right is None:
-            return 0, [f"the whole run ends with {status}: {said.strip()}"]
+        took, right, failed = undisturbed(verb, Path(place) / "first")
+        if right is None:
+            return 0, [failed]
         folder = Path(place) / "killed"
         folder.mkdir()
         before: str | None = None
