@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 
 from ..trace import snapshots as kernel
-from ..trace.file import CACHE_ALLOC, CACHE_FREE, IMPLIED, KFREE, KMALLOC, NO_CACHE, OLDER, PAGE_ALLOC, PAGE_FREE, SLAB
+from ..trace.file import CACHE_ALLOC, CACHE_FREE, KFREE, KMALLOC, NO_CACHE, OLDER, PAGE_ALLOC, PAGE_FREE, SLAB
 from ..trace.gfp import ACCOUNT, DMA, RECLAIMABLE, flags_of
+from .trees import Block, with_implied
 
-Block = dict[str, np.ndarray]
 Kind = tuple[int, int, int]  # what tells an object's slabs: its cache or class of kmalloc, and the class's type
 Like = dict[str, int]  # columns that an implied row takes from a recorded one
 _LIKE = ("kind", "cache", "size", "allocated", "gfp_flags", "accounted")
 _TYPES = ACCOUNT | RECLAIMABLE | DMA
 _PADDED = 96
-_NOWHERE = np.uint32(-1 & 0xFFFFFFFF)
 
 
 @dataclass
@@ -170,9 +169,6 @@ class FullSlabs:
         self._added.sort(key=lambda one: one[0])
         at = np.array([row for row, *_ in self._added], np.int64)
         values: dict[str, Any] = {name: [like[name] for *_, like in self._added] for name in _LIKE}
-        values |= {
-            "address": np.array([address for _, address, *_ in self._added], np.uint64), "object": [one[2] for one in self._added],
-            "time": block["time"][at], "cpu": block["cpu"][at], "origin": IMPLIED, "migratetype": -1, "node": -1,
-            "call_site": _NOWHERE, "stack": _NOWHERE, "task": _NOWHERE,
-        }  # fmt: skip
-        return {name: np.insert(column, at, values.get(name, 0)) for name, column in block.items()}
+        values["address"] = np.array([address for _, address, *_ in self._added], np.uint64)
+        values["object"] = [one[2] for one in self._added]
+        return with_implied(block, at, values)

@@ -43,6 +43,7 @@ AREAS_OF_NODE = 10
 SPARE = 2.5  # nodes: the root of more than one leaf, rounding, and one of a tree that a call makes for itself and ends
 GATHERED = 32  # objects in the sheaf that kfree_rcu fills
 GRACE_NS = 13_000_000  # so that a sheaf waits 13 to 26 ms
+_NOWHERE = np.uint32(-1 & 0xFFFFFFFF)
 Block = dict[str, np.ndarray]
 What = tuple[int, int, int]  # address, size and bytes of a node
 
@@ -206,12 +207,20 @@ class Trees:
         values: dict[str, Any] = {
             "kind": [kind for _, kind, *_ in self._added], "object": [number for _, _, number, *_ in self._added],
             "address": np.array([what[0] for *_, what, _ in self._added], np.uint64), "size": [what[1] for *_, what, _ in self._added],
-            "allocated": [what[2] for *_, what, _ in self._added], "origin": IMPLIED, "call_site": self._no_site, "migratetype": -1,
-            "node": -1, "cache": int(np.flatnonzero(self._what == _NODE)[0]), "time": block["time"][at],
-            "cpu": np.where(cpus < 0, block["cpu"][at], cpus),
+            "allocated": [what[2] for *_, what, _ in self._added], "call_site": self._no_site,
+            "cache": int(np.flatnonzero(self._what == _NODE)[0]), "cpu": np.where(cpus < 0, block["cpu"][at], cpus),
         }  # fmt: skip
-        none = {"stack": np.uint32(-1 & 0xFFFFFFFF), "task": np.uint32(-1 & 0xFFFFFFFF)}
         keep = np.ones(len(block["kind"]), bool)
         keep[dropped] = False
         keep = np.insert(keep, at, True)
-        return {name: np.insert(column, at, values.get(name, none.get(name, 0)))[keep] for name, column in block.items()}
+        return {name: column[keep] for name, column in with_implied(block, at, values).items()}
+
+
+def with_implied(block: Block, at: np.ndarray, values: dict[str, Any]) -> Block:
+    """The block with implied rows before its rows `at` (int64[n]): by column one value, or n; they are at the time and on the CPU of
+    those, and of nobody."""
+    common = {
+        "time": block["time"][at], "cpu": block["cpu"][at], "origin": IMPLIED, "migratetype": -1, "node": -1,
+        "call_site": _NOWHERE, "stack": _NOWHERE, "task": _NOWHERE,
+    }  # fmt: skip
+    return {name: np.insert(column, at, (common | values).get(name, 0)) for name, column in block.items()}
