@@ -198,7 +198,7 @@ struct scan {
 	uint64_t raw;      /* lines with the number of an event's type in place of its name and fields */
 	uint64_t hidden; /* events whose pointer is not printed at all */
 	uint64_t timed, time_changes, latest; /* events with a time, how often it differed from the one before, and that one */
-	bool fine;       /* some time is no whole number of microseconds */
+	bool fine, finer_than_ms; /* some time is no whole number of microseconds, of milliseconds */
 	bool counted;    /* times have no fraction: they are a clock's counts */
 	uint64_t tick_ns; /* of such a time's unit */
 	struct interner headings; /* what perf script --header tells of the recording */

@@ -386,6 +386,7 @@ static void take_time(struct scan *scan, uint64_t time)
 		scan->latest = time;
 		scan->time_changes++;
 		scan->fine |= (time - TIME_ZERO) % 1000 != 0;
+		scan->finer_than_ms |= (time - TIME_ZERO) % 1000000 != 0;
 	}
 	if (time < scan->first_time)
 		scan->first_time = time;
@@ -572,13 +573,13 @@ static void scan_open(struct scan *scan)
 /*
  * tracefs's clock `uptime` counts jiffies, in hundredths of a second whatever the kernel's own rate; trace-cmd prints these as if they
  * were ns. Of ns, and of other clocks' counts, no four events share one. Where it prints them in microseconds, nothing tells them any
- * more; but no machine has fifty events in one.
+ * more; but no machine has fifty events in one. Whole milliseconds are those of a kernel whose own clock is as coarse (user-mode Linux).
  */
 static void scale_ticks(struct scan *scan)
 {
 	enum { EVENTS_PER_JIFFY = 4, JIFFY = 10000000, TOO_MANY = 50, ENOUGH = 1000 };
 	scan->tick_ns = 1;
-	scan->counted |= scan->timed >= ENOUGH && scan->timed / TOO_MANY > scan->time_changes;
+	scan->counted |= scan->finer_than_ms && scan->timed >= ENOUGH && scan->timed / TOO_MANY > scan->time_changes;
 	if (!scan->fine || scan->timed / EVENTS_PER_JIFFY <= scan->time_changes || scan->last_time - TIME_ZERO > MAX_TIME / JIFFY)
 		return;
 	scan->counted = false;

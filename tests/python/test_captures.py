@@ -429,6 +429,7 @@ def test_counts_of_a_clock_are_no_seconds(tmp_path: Path, capfd: pytest.CaptureF
     lines = many(1200)
     assert not text(tmp_path, lines).counted_times
     assert text(tmp_path, [f"{one[:38]}  0.000172: {one.split(': ', 1)[1]}" for one in lines]).counted_times, "jiffies in microseconds"
+    assert not text(tmp_path, [f"{one[:38]}  0.170000: {one.split(': ', 1)[1]}" for one in lines]).counted_times, "a coarse clock"
     assert text(tmp_path, [one.replace("999.", "447220300") for one in lines[:5]]).counted_times
     assert cli.main(["info", str(tmp_path / "t.parquet")]) == 0
     assert "4 counts of a clock, taken for nanoseconds" in capfd.readouterr().out
