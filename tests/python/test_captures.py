@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import lzma
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from slabyard.capture import evidence, importer
+from slabyard.capture import evidence, importer, inputs
 from slabyard.command import cli
 from slabyard.trace import gfp
 from slabyard.trace.file import Metadata
@@ -450,6 +453,29 @@ def test_the_cause_why_nothing_can_be_read(tmp_path: Path, content: bytes, words
     (tmp_path / "t.txt").write_bytes(content)
     assert cli.main(["import", str(tmp_path / "t.txt"), "-o", str(tmp_path / "t.parquet")]) == 2
     assert words in capfd.readouterr().err
+
+
+def test_an_import_that_ends_while_a_thread_unpacks_says_nothing_of_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is closed between two reads of it."""
+    path, raised, closed = tmp_path / "trace.txt", [], threading.Event()
+    path.write_bytes(b"x" * 64)
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+
+    class Slow(io.RawIOBase):
+        def __init__(self, file: io.RawIOBase) -> None:
+            self._file = file
+
+        def read(self, size: int = -1) -> bytes | None:
+            closed.wait()
+            return self._file.read(size)
+
+    running = set(threading.enumerate())
+    with path.open("rb", 0) as file, contextlib.ExitStack() as stack:
+        inputs._through_thread(str(path), file, Slow, stack)
+        feeder = (set(threading.enumerate()) - running).pop()
+    closed.set()
+    feeder.join()
+    assert not raised
 
 
 def test_more_compressors(tmp_path: Path) -> None:

@@ -309,9 +309,11 @@ def test_without_salib_all_else_is_there(busy: Path, monkeypatch: pytest.MonkeyP
     assert found.indices == [] and any("slabyard[tune]" in note for note in found.notes)
 
 
-def test_a_process_that_dies_is_one_line(busy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_one_line(busy: Path) -> None:
     with Workload(busy, Options()) as workload, trials.Trials(workload, parsed("slub", "max_order=0,1"), 1, lambda _: None) as tried:
         programs.kill_children()
+        for server in tried._servers:
+            server._process.wait()  # with it ends its own child, which could answer until then
         with pytest.raises(UserError):
             tried.run([(0,)])
 

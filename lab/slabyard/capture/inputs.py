@@ -245,7 +245,7 @@ def _through_thread(source: str, file: io.RawIOBase, opener: Callable[[Any], Any
                         view = view[pipe.write(view) :]
         except BrokenPipeError:
             pass  # the import ended early, and says why
-        except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException) as error:
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException, ValueError) as error:  # ValueError: `stack` has closed it
             failures.append(str(error).splitlines()[0] if str(error) else type(error).__name__)
 
     def check() -> None:
