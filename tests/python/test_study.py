@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
 from slabyard.command import study_verb
 from slabyard.kernels.kinds import Kind
+from slabyard.kernels.versions import DEFAULT
 from slabyard.study import document, papers, study, tables
 from slabyard.study.model import (
     HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Done, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated,
@@ -227,8 +229,8 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
 def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
-        assert small
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool, linux: str) -> None:
+        assert small and linux == DEFAULT
         happened.append(f"{arch} {kind.name} {outlined}")
         if arch == "arm64":
             raise UserError("no room")
@@ -253,7 +255,7 @@ def test_kernels_of_two_configurations_are_built_side_by_side(monkeypatch: pytes
     met = threading.Barrier(2, timeout=60)
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool, linux: str) -> None:
         if kind.name in ("slab", "slob"):
             met.wait()
         happened.append(kind.name)
@@ -263,6 +265,39 @@ def test_kernels_of_two_configurations_are_built_side_by_side(monkeypatch: pytes
     run([dataclasses.replace(item("one", lambda _: {"first": [2.0, 2.0]}), kernels=kernels)], None)
     assert happened[0] == "slub" and sorted(happened) == ["slab", "slabyard", "slob", "slub"]
     assert happened.index("slob") < happened.index("slabyard"), "it begins from slob's objects"
+
+
+def test_kernels_of_another_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An allocator that it does not have is slabyard's; a record tells its Linux, and is none of another."""
+    built: list[str] = []
+    monkeypatch.setattr(study.source, "find", lambda given, linux=DEFAULT: types.SimpleNamespace(linux=f"{linux}.9"))
+    monkeypatch.setattr(study.build, "from_installed", lambda arch, kind, *_, linux, **__: built.append(f"{linux} {kind.name}"))
+    monkeypatch.setattr(study.tools, "compiler_version", lambda _: "")
+    monkeypatch.setattr(study.kernel_cost, "qemu_version", lambda _: "")
+    runs: list[str] = []
+
+    def boots(work: Work) -> Data:
+        runs.append(work.linux)
+        specs = work.specs(("slub", "slob", "slub_tiny"))
+        return {"first": [2.0, 2.0], "specs": {text: spec.text for text, spec in specs.items()}}
+
+    kernels = [("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard", "slub_tiny")]
+    wanted = [dataclasses.replace(item("boots", boots), kernels=kernels), item("replays", boots)]
+
+    def of(linux: str) -> list[Done]:
+        return study.run(wanted, True, tmp_path, QUIET, lambda _: None, linux=linux)
+
+    old, new = of(DEFAULT), of("6.12")
+    had = {DEFAULT: ("slub", "slab", "slob", "slabyard"), "6.12": ("slub", "slabyard", "slub_tiny")}
+    assert sorted(built) == sorted(f"{linux} {kind}" for linux, mine in had.items() for kind in mine)
+    assert runs == [DEFAULT, DEFAULT, "6.12"], "replays are the same for all"
+    assert [one.record.get("linux") for one in (*old, *new)] == [None, None, "6.12", None]
+    assert old[0].record["data"]["specs"] == {"slub": "slub", "slob": "slob"}
+    assert new[0].record["data"]["specs"] == {"slub": "slub", "slob": "slabyard:slob", "slub_tiny": "slub_tiny"}
+    assert new[0].record["versions"]["linux"] == "6.12.9"
+    assert any("Linux 6.12" in one for one in new[0].outcome.notes) and not old[0].outcome.notes
+    of("6.12")
+    assert len(runs) == 3, "its record is there"
 
 
 def test_what_is_exact_is_run_beside_the_builds_and_told_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

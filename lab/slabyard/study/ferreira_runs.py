@@ -33,8 +33,8 @@ from ..kernels.workloads import Job, Workload
 from .model import Data
 from .work import REPETITIONS, Work
 
-ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard"}
-KERNELS = tuple(("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard"))
+ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard", "SLUB_TINY": "slub_tiny"}
+KERNELS = tuple(("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard", "slub_tiny"))
 SHORT = 16  # objects
 SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
 MODES = ("memory", "fileio")
@@ -205,12 +205,12 @@ def boots(work: Work) -> Data:
 def _boots(work: Work) -> Data:
     scale = QUICK if work.quick else FULL
     check()
-    specs = {name: kinds.parse(text) for name, text in ALLOCATORS.items()}
-    short = kinds.parse(SHORT_QUEUES)
+    had = work.specs((*ALLOCATORS.values(), SHORT_QUEUES))
+    specs, short = {name: had[text] for name, text in ALLOCATORS.items() if text in had}, had[SHORT_QUEUES]
     of_kind: dict[str, build.Kernel] = {}
     for spec in specs.values():
         if spec.kind.name not in of_kind:
-            of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress, small=True)
+            of_kind[spec.kind.name] = work.kernel("x86_64", spec.kind)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
     work.progress.expect(len(specs) * len(rounds) + 1)
 

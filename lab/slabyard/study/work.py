@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,8 @@ from ..base import programs
 from ..base.errors import UserError
 from ..base.files import describe_os_error, to_json, write_text
 from ..base.terminal import Progress
+from ..kernels import build, kinds
+from ..kernels.versions import DEFAULT
 
 REPETITIONS = 5  # as in the papers
 QUICK_REPETITIONS = 3
@@ -30,15 +32,17 @@ _SECONDS = "seconds so far"  # among the parts of an item
 
 Part = TypeVar("Part")
 
-_shared: dict[tuple[bool, Path | None, str, str], Any] = {}
+_shared: dict[tuple[bool, str, Path | None, str, str], Any] = {}
 
 
 class Work:
     """Of one item. `quick`: less work in each run, and fewer repetitions. `kept`: the file of its finished parts; None: none is kept.
-    `traces`: a folder of recordings to replay; None: the bundled ones."""
+    `traces`: a folder of recordings to replay; None: the bundled ones. `linux`: the version of the kernels that it boots."""
 
-    def __init__(self, quick: bool, progress: Progress, kept: Path | None = None, traces: Path | None = None) -> None:
-        self.quick, self.progress, self.kept, self.traces = quick, progress, kept, traces
+    def __init__(
+        self, quick: bool, progress: Progress, kept: Path | None = None, traces: Path | None = None, linux: str = DEFAULT
+    ) -> None:
+        self.quick, self.progress, self.kept, self.traces, self.linux = quick, progress, kept, traces, linux
         self.folder = None if kept is None else kept.parent
         self.parts: dict[str, Any] = {}
         self._began, self._before = time.monotonic(), 0.0
@@ -57,6 +61,16 @@ class Work:
     @property
     def repetitions(self) -> int:
         return QUICK_REPETITIONS if self.quick else REPETITIONS
+
+    def specs(self, texts: Iterable[str]) -> dict[str, kinds.Spec]:
+        """Of these allocators those that kernels of this version can have, by the names here: of slabyard's policies where Linux's own of
+        a name is gone."""
+        found = {text: kinds.in_place_of(text, self.linux) for text in texts}
+        return {text: kinds.parse(spec, self.linux) for text, spec in found.items() if spec is not None}
+
+    def kernel(self, arch: str, kind: kinds.Kind, outlined: bool = False) -> build.Kernel:
+        """The small kernel of this version, built where it is not there yet."""
+        return build.from_installed(arch, kind, self.progress, outlined, small=True, linux=self.linux)
 
     def once(self, name: str, part: Callable[[], Part]) -> Part:
         """What `part` gives, plain data, which was kept if it is done already."""
@@ -92,10 +106,10 @@ class Work:
 
     def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
         """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
-        key = (self.quick, self.folder, paper, name)
+        key = (self.quick, self.linux, self.folder, paper, name)
         if key not in _shared:
             paths = [] if self.folder is None else sorted(self.folder.glob(f"{paper}-*.json"))
-            records = (read_record(path, self.quick) for path in paths)
+            records = (read_record(path, self.quick, self.linux) for path in paths)
             found = (of(record["data"]) for record in records if record is not None)
             _shared[key] = next((one for one in found if one is not None), None) or measure()
         return _shared[key]
@@ -106,8 +120,9 @@ class Work:
             self.kept.unlink(missing_ok=True)
 
 
-def read_record(path: Path, quick: bool) -> dict[str, Any] | None:
-    """An item's record; None: there is none, or one of a quick run where a full one is wanted, or the other way round."""
+def read_record(path: Path, quick: bool, linux: str = DEFAULT) -> dict[str, Any] | None:
+    """An item's record; None: there is none, or one of a quick run where a full one is wanted, or the other way round, or one of another
+    Linux."""
     try:
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -118,4 +133,4 @@ def read_record(path: Path, quick: bool) -> dict[str, Any] | None:
         raise UserError(f"{path}: is no record of a study; remove it, and that item is run again") from None
     if record.get("schema") != SCHEMA:
         raise UserError(f"{path}: is a record of another version of slabyard; remove it, and that item is run again")
-    return record if record["quick"] == quick else None
+    return record if record["quick"] == quick and record.get("linux", DEFAULT) == linux else None
