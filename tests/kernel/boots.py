@@ -28,6 +28,7 @@ import pytest
 
 from slabyard.kernels import bench, build, fidelity, flame, kinds, machine, run, source, versions, workloads
 from slabyard.base.terminal import Progress
+from slabyard.study import ferreira_runs
 
 Case = tuple[str, str]  # a version of Linux, a spec
 LINUXES = os.environ.get("SLABYARD_KERNEL_LINUX", ",".join(versions.VERSIONS)).split(",")
@@ -228,6 +229,24 @@ def test_a_small_kernel_has_all_of_its_cpus(linux: str, allocator: str, arch: st
     kernel = build.build(build.Request(source.find(None, linux), arch, chosen.kind, small=True))
     done = run.once(machine.Plan(chosen, kernel, workloads.parse("hackbench -g 1 -l 20", arch), machine.Hardware(320 << 20, 4), TIMEOUT))
     assert done.trouble == [] and done.texts["before/zoneinfo"].count("    cpu: ") % 4 == 0
+
+
+@pytest.mark.xdist_group("qemu")
+@pytest.mark.skipif("x86_64" not in ARCHES, reason="not asked for")
+def test_slabs_take_pieces_of_used_memory() -> None:
+    """On small kernels, whose blocks are of 4 MiB and which leave more memory free: with room in the kernel's own blocks there were ten
+    events, and by chance none. SLOB's pages are all of one kind, so their events are, too."""
+    events = {}
+    for allocator in ("slub", "slob"):
+        chosen = kinds.parse(allocator)
+        kernel = build.from_installed("x86_64", chosen.kind, small=True)
+        hardware = machine.Hardware(ferreira_runs.USED_MEMORY, 2)
+        of_kind = {chosen.kind.name: kernel}
+        planned = ferreira_runs.plan(chosen, of_kind, ferreira_runs.timed_job(ferreira_runs.QUICK), hardware, *ferreira_runs.USED)
+        done = run.once(dataclasses.replace(planned, timeout=TIMEOUT))
+        assert done.trouble == []
+        events[allocator] = ferreira_runs.timed(done.texts, allocator)["fileio"]["events"]
+    assert events["slob"] > events["slub"] > 30
 
 
 @emulated

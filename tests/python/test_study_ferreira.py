@@ -10,6 +10,7 @@ import pytest
 
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
+from slabyard.kernels.build import Kernel
 from slabyard.kernels.run import Run
 from slabyard.study import ferreira, ferreira_runs, rules, work
 from slabyard.study.model import HOLDS, IN_PART, NOT, Claim
@@ -53,6 +54,7 @@ def made() -> dict[str, Any]:
     caches = {"kb": 3000, "unused_kb": 120 * 1024, "most_unused": [["dentry", 900]]}
     return {
         "scale": {**scale, "counted_mb": 8},
+        "memory_mb": 1024,
         "host_cpus": 8,
         "kernel": "6.1.1",
         "timed": {
@@ -194,7 +196,9 @@ def texts() -> dict[str, str]:
         "1: init-1 [000] 1.0: tracing_mark_write: before\n",
         *(f"2: sh-2 [000] 1.0: tracing_mark_write: @{at}\n" for at in ("begin", "memory", "fileio")),
     ]
-    return {"output": "".join(output), "extfrag": EVENT + marks[0] + marks[1] + marks[2] + EVENT * 3 + marks[3]}
+    vmstat = "pgsteal_kswapd 4\npgsteal_direct {}\npgscan_direct 9\n"
+    found = {"before/vmstat": vmstat.format(1), "after/vmstat": vmstat.format(1)}
+    return {**found, "output": "".join(output), "extfrag": EVENT + marks[0] + marks[1] + marks[2] + EVENT * 3 + marks[3]}
 
 
 def test_what_a_boot_says() -> None:
@@ -209,6 +213,36 @@ def test_a_boot_that_was_not_done_is_told() -> None:
         ferreira_runs.timed({**whole, "output": whole["output"].partition("@fileio")[0]}, "slub")
     with pytest.raises(UserError, match="says nothing of a run stage"):
         ferreira_runs.timed({**whole, "output": whole["output"].replace("total time", "time")}, "slub")
+
+
+def test_a_trace_without_marks_is_no_trace_without_events() -> None:
+    whole = texts()
+    with pytest.raises(UserError, match="no mark for memory, fileio"):
+        ferreira_runs.timed({**whole, "extfrag": EVENT * 3}, "slub")
+
+
+def test_a_boot_whose_memory_ran_out_is_an_error() -> None:
+    """Its events are then of sysbench's own files, whose pages the kernel finds wherever there are any."""
+    short = texts()
+    with pytest.raises(UserError, match="3 pages of memory had to be reclaimed"):
+        ferreira_runs.timed({**short, "after/vmstat": short["after/vmstat"].replace("direct 1", "direct 4", 1)}, "slub")
+
+
+def test_memory_is_used_by_one_cpu_with_files_elsewhere_and_no_compaction_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these made the events of a boot ten or none: as many as its timing had it."""
+    plans = []
+    monkeypatch.setattr(ferreira_runs.run, "once", lambda plan: plans.append(plan) or Run({}, texts(), [], "tcg"))
+    monkeypatch.setattr(ferreira_runs, "check", lambda: None)
+    kernel = Kernel("", "x86_64", "slub", Path(), {"release": "6.1"})
+    monkeypatch.setattr(ferreira_runs.build, "from_installed", lambda *_, **__: kernel)
+    monkeypatch.setattr(ferreira_runs, "count", lambda plan: {})
+    ferreira_runs._boots(Work(True, Progress(0, quiet=True)))
+    assert len(plans) == len(ALLOCATORS) * 2 + 1
+    for plan in plans:
+        prepare = plan.job.workload.prepare
+        settings, use, cpus = (prepare.index(text) for text in ("compaction_proactiveness", "/dev/shm 1048576 65536 48", "/online"))
+        assert settings < prepare.index("dd if=") < use < cpus and "min_free_kbytes" in prepare[:use]
+        assert {"movablecore=96M", "maxcpus=1"} <= set(plan.spec.parameters)
 
 
 def test_what_is_free_in_caches() -> None:

@@ -26,6 +26,7 @@ from . import cache, foreign, tools
 from .workloads import APPLETS, Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
+USED_SETTINGS = {"watermark_boost_factor": 0, "compaction_proactiveness": 0, "min_free_kbytes": 512}
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 
 
@@ -150,15 +151,17 @@ def _resource(name: str) -> bytes:
     return importlib.resources.files("slabyard.kernels").joinpath("guest_files", name).read_bytes()
 
 
-def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str]:
-    """A program for a job, and its command that uses memory up to `spare` bytes by files of `piece` bytes and removes every `each`th.
+def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str, str]:
+    """A program for a job, and two commands: settings, for before anything else takes memory, and what uses memory up to `spare` bytes and
+    gives back every `each`th piece of `piece` bytes (guest_files/use.c).
 
-    Without watermark_boost_factor (Linux 5.0), by which each fallback raises the watermarks for a while, here above `spare`: where
-    nothing can be reclaimed the kernel then kills processes.
+    The settings: CPUs' lists of free pages stay short, and so does what the kernel keeps free; kcompactd does not undo the pieces in the
+    background (Linux 5.9); and no fallback raises the watermarks for a while (Linux 5.0), here above `spare`, at which the kernel would
+    kill processes, as nothing can be reclaimed.
     """
     program = compiled("use")
-    fill = f"{program} /dev/shm {spare} {piece} {each}"
-    return program, f"echo 0 >/proc/sys/vm/watermark_boost_factor && mount -o remount,size=90% /dev/shm && {fill}"
+    settings = " && ".join(f"echo {value} >/proc/sys/vm/{name}" for name, value in USED_SETTINGS.items())
+    return program, settings, f"mount -o remount,size=99% /dev/shm && {program} /dev/shm {spare} {piece} {each}"
 
 
 def compiled(name: str, arch: str = "um") -> Path:

@@ -195,9 +195,9 @@ def _plan(
     kernel = work.kernel(arch, spec.kind)
     job = workloads.of(_workload(mode, chosen), arch)
     if used:
-        program, use = guest.used_memory(SPARE, PIECE, EACH)
+        program, settings, use = guest.used_memory(SPARE, PIECE, EACH)
         disk = f"dd if=/dev/zero of=/dev/ram0 bs=1024k count={DISK_MB} && {_DISK.format(f'{DISK_MB << 10} ')}"
-        prepared = dataclasses.replace(job.workload, prepare=f"{disk} && {use} && {_fileio(chosen.requests, 'prepare')}")
+        prepared = dataclasses.replace(job.workload, prepare=f"{settings} && {disk} && {use} && {_fileio(chosen.requests, 'prepare')}")
         job = dataclasses.replace(job, workload=prepared, programs=[*job.programs, program])
     return machine.Plan(spec, kernel, job, hardware or HARDWARE[system])
 
