@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -147,6 +148,33 @@ def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
     Work(False, QUIET, kept).side_by_side({"done": lambda: 1})
     again = Work(False, QUIET, kept)
     assert again.side_by_side({"new": lambda: 2, "done": fails}) == {"new": 2, "done": 1} and again.parts == {"done": 1, "new": 2}
+
+
+def test_what_is_timed_runs_alone_and_what_follows_it_beside_the_next_one(tmp_path: Path) -> None:
+    timing: list[str] = []
+    begun = {name: threading.Event() for name in "abc"}
+
+    def part(name: str, follower: str, over: Callable[[], None]) -> str:
+        assert not timing, "another one is being timed"
+        timing.append(name)
+        begun[name].set()
+        assert not follower or not begun[follower].wait(0.2)
+        timing.remove(name)
+        over()
+        assert not follower or begun[follower].wait(60), "the next one begins before this one ends"
+        over()  # does nothing more
+        return name
+
+    parts = {name: functools.partial(part, name, follower) for name, follower in (("a", "b"), ("b", "c"), ("c", ""))}
+    work = Work(False, QUIET, tmp_path / "one.parts")
+    assert work.timed(parts) == {name: name for name in "abc"} and work.parts == {name: name for name in "abc"}
+    assert work.timed({"a": lambda over: "not again"}) == {"a": "a"}
+
+    def fails(over: Callable[[], None]) -> str:
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        Work(False, QUIET, None).timed({"fails": fails, "next": lambda over: "done"})
 
 
 def test_parts_are_steps_of_the_progress(tmp_path: Path) -> None:
