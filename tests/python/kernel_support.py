@@ -118,6 +118,10 @@ def make_tree(folder: Path, linux: str = "6.1") -> Path:
         registers = folder / "arch/x86/um/os-Linux/registers.c"
         registers.parent.mkdir(parents=True)
         registers.write_text(REGISTERS)
+        header = folder / "include/linux/slab.h"
+        header.parent.mkdir(parents=True)
+        header.write_text("#define KMALLOC_SHIFT_HIGH\tPAGE_SHIFT\n" + "#ifndef CONFIG_SLOB\n#endif\n" * 4)
+        (folder / "mm/slob.c").touch()
         for arch in ("x86", "arm64"):
             kconfig = folder / f"arch/{arch}/Kconfig"
             kconfig.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -109,9 +110,11 @@ def test_a_study_that_was_ended_goes_on(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run([item("one", lambda _: {"first": [2.0, 2.0]}), item("two", measure(True))], tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.parts"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", f"bonwick-two.full-{DEFAULT}.parts"]
+    run([item("two", measure(False))], tmp_path, quick=True)
+    assert ran == ["a", "b", "a", "b"], "a quick run has parts of its own"
     done = run([item("one", measure(True)), item("two", measure(False))], tmp_path)
-    assert ran == ["a", "b", "b"] and [one.outcome.verdict for one in done] == [HOLDS, HOLDS]
+    assert ran[4:] == ["b"] and [one.outcome.verdict for one in done] == [HOLDS, HOLDS]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.json"]
     assert run([item("one", measure(True))], tmp_path)[0].record == done[0].record  # not run again
 
@@ -149,6 +152,33 @@ def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
     Work(False, QUIET, kept).side_by_side({"done": lambda: 1})
     again = Work(False, QUIET, kept)
     assert again.side_by_side({"new": lambda: 2, "done": fails}) == {"new": 2, "done": 1} and again.parts == {"done": 1, "new": 2}
+
+
+def test_what_is_timed_runs_alone_and_what_follows_it_beside_the_next_one(tmp_path: Path) -> None:
+    timing: list[str] = []
+    begun = {name: threading.Event() for name in "abc"}
+
+    def part(name: str, follower: str, over: Callable[[], None]) -> str:
+        assert not timing, "another one is being timed"
+        timing.append(name)
+        begun[name].set()
+        assert not follower or not begun[follower].wait(0.2)
+        timing.remove(name)
+        over()
+        assert not follower or begun[follower].wait(60), "the next one begins before this one ends"
+        over()  # does nothing more
+        return name
+
+    parts = {name: functools.partial(part, name, follower) for name, follower in (("a", "b"), ("b", "c"), ("c", ""))}
+    work = Work(False, QUIET, tmp_path / "one.parts")
+    assert work.timed(parts) == {name: name for name in "abc"} and work.parts == {name: name for name in "abc"}
+    assert work.timed({"a": lambda over: "not again"}) == {"a": "a"}
+
+    def fails(over: Callable[[], None]) -> str:
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        Work(False, QUIET, None).timed({"fails": fails, "next": lambda over: "done"})
 
 
 def test_parts_are_steps_of_the_progress(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_memory_is_used_by_one_cpu_with_files_elsewhere_and_no_compaction_behind
     monkeypatch.setattr(ferreira_runs.build, "from_installed", lambda *_, **__: kernel)
     monkeypatch.setattr(ferreira_runs, "count", lambda plan: {})
     ferreira_runs._boots(Work(True, Progress(0, quiet=True)))
-    assert len(plans) == len(ALLOCATORS) * 2 + 1
+    assert len(plans) == len(NAMES) * 2 + 1
     for plan in plans:
         prepare = plan.job.workload.prepare
         settings, use, cpus = (prepare.index(text) for text in ("compaction_proactiveness", "/dev/shm 1048576 65536 48", "/online"))

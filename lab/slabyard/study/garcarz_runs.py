@@ -161,7 +161,8 @@ def small_normal(work: Work) -> dict[str, dict[str, float]]:
     for megabytes in SMALL_NORMAL_MB[:1] if work.quick else SMALL_NORMAL_MB:
         plan = _plan(work, "x86", "fileio", work.specs(["slub"])["slub"])
         spec = dataclasses.replace(plan.spec, parameters=(*plan.spec.parameters, f"mem={4096 + megabytes}M"))
-        boot = work.once(f"x86 fileio, Normal of {megabytes} MB", partial(_boot, dataclasses.replace(plan, spec=spec)))
+        name = f"x86 fileio, Normal of {megabytes} MB"
+        boot = work.timed({name: partial(_boot, dataclasses.replace(plan, spec=spec))})[name]
         found[str(megabytes)] = {zone: free_mb(boot["before"], zone) - free_mb(boot["after"], zone) for zone in boot["before"]}
     return found
 
@@ -174,18 +175,19 @@ def used_memory(work: Work) -> Boots:
 
 def _timed(work: Work, system: str, mode: str, hardware: machine.Hardware | None = None, used: bool = False) -> Boots:
     chosen = scale(work)
-    specs = work.specs((*STOCK, *chosen.timed))
-    found: Boots = {name: [] for name in specs}
-    plans = {name: _plan(work, system, mode, spec, hardware, used) for name, spec in specs.items()}
-    for turn in range(chosen.used_repetitions if used else chosen.repetitions):
-        for spec, boots in found.items():
-            name = f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}"
-            boots.append(work.once(name, partial(_boot, plans[spec])))
-    return found
+    plans = {
+        name: _plan(work, system, mode, spec, hardware, used) for name, spec in work.specs((*STOCK, *chosen.timed)).items()
+    }
+    turns = range(chosen.used_repetitions if used else chosen.repetitions)
+    names = {
+        (spec, turn): f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}" for turn in turns for spec in plans
+    }
+    boots = work.timed({name: partial(_boot, plans[spec]) for (spec, _), name in names.items()})
+    return {spec: [boots[names[spec, turn]] for turn in turns] for spec in plans}
 
 
-def _boot(plan: machine.Plan) -> Boot:
-    return figures(run.once(plan))
+def _boot(plan: machine.Plan, ended: Callable[[], None]) -> Boot:
+    return figures(run.once(plan, ended=ended))
 
 
 def _plan(

@@ -130,7 +130,9 @@ def _measured(
     item: Item, quick: bool, folder: Path | None, progress: Progress, traces: Path | None, linux: str
 ) -> dict[str, Any]:
     """Runs an item; its record, kept in the folder."""
-    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"), traces, item.booted(linux))
+    booted = item.booted(linux)
+    parts = f".{'quick' if quick else 'full'}-{booted}.parts"
+    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(parts), traces, booted)
     data = item.measure(work)
     record = _record(item, work, data)
     if folder is not None:

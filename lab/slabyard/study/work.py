@@ -9,8 +9,10 @@ them from it, or from its record in the same folder.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import as_completed
@@ -94,8 +96,11 @@ class Work:
     def side_by_side(self, parts: Mapping[str, Callable[[], Part]]) -> dict[str, Part]:
         """Parts in which nothing is timed, by name: as many at once as there are processors. Each is kept as soon as it is done, and is a
         step of the progress."""
+        return self._pooled(parts, os.cpu_count() or 1)
+
+    def _pooled(self, parts: Mapping[str, Callable[[], Part]], at_once: int) -> dict[str, Part]:
         self.progress.expect(len(parts))
-        with programs.side_by_side(os.cpu_count() or 1) as pool:
+        with programs.side_by_side(at_once) as pool:
             running = {pool.submit(part): name for name, part in parts.items() if name not in self.parts}
             for name in parts.keys() - running.values():
                 self.progress.step(name)
@@ -103,6 +108,28 @@ class Work:
                 self.once(running[done], done.result)
                 self.progress.step(running[done])
         return {name: self.parts[name] for name in parts}
+
+    def timed(self, parts: Mapping[str, Callable[[Callable[[], None]], Part]]) -> dict[str, Part]:
+        """Parts by name in which something is timed. Each calls what it is given once that is over, and the next one begins while it does
+        the rest: a guest hands out its figures and switches itself off while another boots."""
+        turn = threading.Lock()
+
+        def in_turn(part: Callable[[Callable[[], None]], Part]) -> Part:
+            while not turn.acquire(timeout=0.05):
+                programs.stop_if_unwanted()
+            over = [turn]  # to be given up once
+
+            def give_up() -> None:
+                if over:
+                    over.pop().release()
+
+            try:
+                programs.stop_if_unwanted()
+                return part(give_up)
+            finally:
+                give_up()
+
+        return self._pooled({name: functools.partial(in_turn, part) for name, part in parts.items()}, 2)
 
     def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
         """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
