@@ -192,3 +192,53 @@ def test_a_fault_in_a_guarded_object_names_it(build: Callable[[str, str], Path])
     assert done.returncode == -6 and done.stderr.startswith("slabyard: write past the end: 0x") and "allocate_it" in done.stderr
     done = run(build("guarded", source), "freed", debug="GU")
     assert done.returncode == -6 and done.stderr.startswith("slabyard: write after free: 0x")
+
+
+HANDLED = """
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char *volatile object;
+
+__attribute__((noinline)) void allocate_it(int signal)
+{
+    object = malloc((size_t)signal + 100);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) void spin(void)
+{
+    alarm(1);
+    while (!object)
+        ;
+    __asm__ volatile("");
+}
+
+/* Its first instruction is the fault. */
+__attribute__((noinline)) void touch(char *at)
+{
+    *at = 1;
+}
+
+int main(void)
+{
+    signal(SIGALRM, allocate_it);
+    spin();
+    touch(object + 300);
+    return 0;
+}
+"""
+
+
+def test_stacks_lead_through_signal_handlers(build: Callable[[str, str], Path]) -> None:
+    """To the function that the signal has interrupted, and nothing else between."""
+    done = run(build("handled", HANDLED), debug="GU")
+    assert done.returncode == -6, done.stderr
+    stacks: list[list[str]] = []
+    for line in done.stderr.splitlines():
+        if " by thread=" in line:
+            stacks.append([])
+        elif stacks and line.startswith("    "):
+            stacks[-1].append(line.split()[0])
+    assert [stack[: stack.index("main") + 1] for stack in stacks] == [["allocate_it", "spin", "main"], ["touch", "main"]]
