@@ -219,7 +219,10 @@ def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> 
     assert (quick[0].record["data"]["first"][0], full[0].record["data"]["first"][0]) == (3.0, 5.0)
 
 
-@pytest.mark.parametrize(("name", "text"), [("bonwick-one.json", "{"), ("bonwick-one.json", '{"schema": 99}'), ("bonwick-one.parts", "[")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("bonwick-one.json", "{"), ("bonwick-one.json", '{"schema": 99}'), (f"bonwick-one.full-{DEFAULT}.parts", "[")],
+)
 def test_a_broken_record_is_told_of(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match="remove it"):

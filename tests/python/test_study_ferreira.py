@@ -10,6 +10,7 @@ import pytest
 
 from slabyard.base.errors import UserError
 from slabyard.base.terminal import Progress
+from slabyard.kernels import machine
 from slabyard.kernels.build import Kernel
 from slabyard.kernels.run import Run
 from slabyard.study import ferreira, ferreira_runs, rules, work
@@ -228,21 +229,52 @@ def test_a_boot_whose_memory_ran_out_is_an_error() -> None:
         ferreira_runs.timed({**short, "after/vmstat": short["after/vmstat"].replace("direct 1", "direct 4", 1)}, "slub")
 
 
-def test_memory_is_used_by_one_cpu_with_files_elsewhere_and_no_compaction_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of these made the events of a boot ten or none: as many as its timing had it."""
-    plans = []
-    monkeypatch.setattr(ferreira_runs.run, "once", lambda plan: plans.append(plan) or Run({}, texts(), [], "tcg"))
-    monkeypatch.setattr(ferreira_runs, "check", lambda: None)
+@pytest.fixture
+def booted(monkeypatch: pytest.MonkeyPatch) -> list[machine.Plan]:
+    """What is booted, if nothing is: plans, in their order."""
+    plans: list[machine.Plan] = []
     kernel = Kernel("", "x86_64", "slub", Path(), {"release": "6.1"})
+    monkeypatch.setattr(ferreira_runs, "check", lambda: None)
     monkeypatch.setattr(ferreira_runs.build, "from_installed", lambda *_, **__: kernel)
-    monkeypatch.setattr(ferreira_runs, "count", lambda plan: {})
+    monkeypatch.setattr(ferreira_runs.run, "once", lambda plan, **_: plans.append(plan) or Run({}, texts(), [], "tcg"))
+    monkeypatch.setattr(ferreira_runs, "count", lambda plan: plans.append(plan) or {})
+    return plans
+
+
+def test_memory_is_used_by_one_cpu_with_files_elsewhere_and_no_compaction_behind_it(booted: list[machine.Plan]) -> None:
+    """Each of these made the events of a boot ten or none: as many as its timing had it."""
     ferreira_runs._boots(Work(True, Progress(0, quiet=True)))
-    assert len(plans) == len(NAMES) * 2 + 1
-    for plan in plans:
+    timed = [plan for plan in booted if not plan.counts]
+    assert len(timed) == len(NAMES) * 2 + 1
+    for plan in timed:
         prepare = plan.job.workload.prepare
         settings, use, cpus = (prepare.index(text) for text in ("compaction_proactiveness", "/dev/shm 1048576 65536 48", "/online"))
         assert settings < prepare.index("dd if=") < use < cpus and "min_free_kbytes" in prepare[:use]
         assert {"movablecore=96M", "maxcpus=1"} <= set(plan.spec.parameters)
+
+
+def test_boots_that_were_ended_go_on_and_each_round_has_every_allocator(
+    booted: list[machine.Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever slows the machine for a while slows all allocators, and no boot that counts runs beside one that is timed."""
+    once, quiet = ferreira_runs.run.once, Progress(0, quiet=True)
+
+    def ended(plan: machine.Plan, **_: object) -> Run:
+        if len(booted) == 7:
+            raise KeyboardInterrupt
+        return once(plan)
+
+    monkeypatch.setattr(ferreira_runs.run, "once", ended)
+    with pytest.raises(KeyboardInterrupt):
+        ferreira_runs._boots(Work(False, quiet, tmp_path / "ferreira-boots.parts"))
+    monkeypatch.setattr(ferreira_runs.run, "once", once)
+    data = ferreira_runs._boots(Work(False, quiet, tmp_path / "ferreira-boots.parts"))
+    scale = ferreira_runs.FULL
+    timed = [(plan.spec.text, plan.hardware.cpus) for plan in booted if not plan.counts][:-1]
+    specs = [ferreira_runs.kinds.parse(text).text for text in ferreira_runs.ALLOCATORS.values() if text != "slub_tiny"]
+    assert timed == [(spec, cpus) for _ in range(scale.repetitions) for cpus in scale.cpus for spec in specs]
+    assert [plan.counts for plan in booted] == sorted(plan.counts for plan in booted)
+    assert len(data["timed"]["SLOB"]["8"]["fileio_events"]) == scale.repetitions
 
 
 def test_what_is_free_in_caches() -> None:

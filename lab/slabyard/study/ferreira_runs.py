@@ -66,8 +66,8 @@ class Scale:
     counted_mb: int
 
 
-FULL = Scale(tuple(range(1, 9)), REPETITIONS, 1000, 128, (1, 4), 2000, 256)
-QUICK = Scale((1, 4), 1, 200, 16, (1, 4), 200, 64)
+FULL = Scale(tuple(range(1, 9)), REPETITIONS, 10_000, 512, (1, 4), 2000, 256)
+QUICK = Scale((1, 4), 1, 1000, 16, (1, 4), 200, 64)
 
 
 def check() -> None:

@@ -112,24 +112,22 @@ class Work:
     def timed(self, parts: Mapping[str, Callable[[Callable[[], None]], Part]]) -> dict[str, Part]:
         """Parts by name in which something is timed. Each calls what it is given once that is over, and the next one begins while it does
         the rest: a guest hands out its figures and switches itself off while another boots."""
-        turn = threading.Lock()
+        names = [name for name in parts if name not in self.parts]
+        turns = {name: threading.Event() for name in names}
+        over = dict(zip(names, [*turns.values(), threading.Event()][1:], strict=True))  # the turn of the next one
 
-        def in_turn(part: Callable[[Callable[[], None]], Part]) -> Part:
-            while not turn.acquire(timeout=0.05):
+        def in_turn(name: str) -> Part:
+            while not turns[name].wait(0.05):
                 programs.stop_if_unwanted()
-            over = [turn]  # to be given up once
-
-            def give_up() -> None:
-                if over:
-                    over.pop().release()
-
             try:
                 programs.stop_if_unwanted()
-                return part(give_up)
+                return parts[name](over[name].set)
             finally:
-                give_up()
+                over[name].set()
 
-        return self._pooled({name: functools.partial(in_turn, part) for name, part in parts.items()}, 2)
+        if names:
+            turns[names[0]].set()
+        return self._pooled({name: functools.partial(in_turn, name) for name in parts}, 2)
 
     def shared(self, paper: str, name: str, measure: Callable[[], Any], of: Callable[[dict[str, Any]], Any]) -> Any:
         """What several items of a paper need. `of`: gives it out of the data of a record; None: it is not in that."""
