@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -320,6 +321,22 @@ def test_an_edit_must_find_its_place_once(tmp_path: Path, content: str, count: i
     source._ident.cache_clear()
     with pytest.raises(UserError, match="has no arch/x86/um"):
         copy_of(tree)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_copy_has_no_file_that_no_kernel_is_made_from(tmp_path: Path, packed: bool) -> None:
+    tree = make_tree(tmp_path / "linux-6.1.7")
+    left_out = {"arch/arm/mach-a/a.c", "arch/arm64/boot/a.dts", "drivers/gpu/drm/a.h", "drivers/net/ethernet/a.c", "Documentation/a/b.rst"}
+    kept = {"arch/arm64/a.S", "drivers/net/loopback.c", "drivers/gpu/drm/Kconfig", "drivers/net/ethernet/Makefile", "Documentation/Kconfig",
+            "drivers/usbx/a.c"}  # fmt: skip
+    for path in left_out | kept:
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).touch()
+    given = tmp_path / "linux.tar.gz"
+    with tarfile.open(given, "w:gz") as tar:
+        tar.add(tree, tree.name)
+    copy = prepare(source.find(given if packed else tree))
+    assert {path for path in left_out | kept if (copy / path).is_file()} == kept
 
 
 def test_slob_has_kmalloc_as_the_others_have_it(tmp_path: Path) -> None:
