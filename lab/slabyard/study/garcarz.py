@@ -640,9 +640,9 @@ def _judge_events(data: Data) -> Outcome:
         _bars("free fragments after it", after, "free blocks"),
     ]
     stands = (
-        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that 32 KiB files have filled but for {garcarz_runs.SPARE >> 20} MB, and of "
-        "which every fourth one was removed, before sysbench made its own: his systems had run before. The event is a block taken from "
-        "another migrate type; what moves memory to mend fragmentation, as he has it, is compaction, which is another event."
+        f"x86, {garcarz_runs.USED_MEMORY >> 20} MB of memory that files have filled but for {garcarz_runs.SPARE >> 20} MB, and of which "
+        "every fourth piece of 32 KiB was given back, before sysbench made its own: his systems had run before. The event is a block taken "
+        "from another migrate type; what moves memory to mend fragmentation, as he has it, is compaction, which is another event."
     )
     return Outcome(sheets, claims, pictures, stands, notes)
 

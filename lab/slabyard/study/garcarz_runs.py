@@ -5,9 +5,9 @@
               events during it. Kernels are booted in turn, so whatever slows this machine for a while slows all of them.
     counted   the same once on one CPU whose clock counts instructions (kernels/cost.py), so that sysbench's own time is exact; and what the
               kernel executes for its allocator.
-    used      fileio on memory that has been used before: 32 KiB files of a tmpfs fill it, and every fourth one is removed. The ram disk
-              has its memory by then. So sysbench's files and what the run stage takes lie in pieces between movable pages, and memory
-              is short: without that there are no events.
+    used      fileio on memory that has been used before: a file of a tmpfs fills it, and every fourth piece of 32 KiB is given back.
+              The ram disk has its memory by then. So sysbench's files and what the run stage takes lie in pieces between movable
+              pages, and memory is short: without that there are no events.
 
 His figures share their runs: one condition (a system and a mode) has time, consumption, and fragments. So a condition is run once, by the
 first item that needs it; the others take it from there, or from that item's record in the same folder.
@@ -40,7 +40,7 @@ THREADS, FILES_MB = 8, 32
 THEIR_MB, THEIR_REQUESTS = 150 << 10, 10_000  # 150 GB; 156 MB are 10,000 requests of 16 KiB, sysbench's default
 USED_MEMORY = 192 << 20  # bytes, of a guest whose memory is used before
 DISK_MB = 40  # of the ram disk there
-SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # of that: bytes left free, bytes of a file, every which is removed
+SPARE, PIECE, EACH = 6 << 20, 32 << 10, 4  # of that: bytes left free, bytes of a piece, every which is given back
 SMALL_NORMAL_MB = (64, 128, 512)
 
 
