@@ -169,5 +169,5 @@ def test_shapes_are_told_where_all_frames_are() -> None:
         plan = record.Plan(command=[], cgroup=cgroup)
         return importer.slab_shapes(record.Recording(Path("x"), plan, start, start, 0, False, 0.0, known))
 
-    assert shapes(400) == shapes(399) == "1500 1536 5 1 inodes\n"
-    assert shapes(398) == shapes(None) == shapes(400, cgroup="one") == ""
+    assert shapes(400) == shapes(396) == "1500 1536 5 1 inodes\n"
+    assert shapes(395) == shapes(None) == shapes(400, cgroup="one") == ""

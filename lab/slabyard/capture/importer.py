@@ -39,7 +39,7 @@ _EMPTY = {
     "trace-cmd": "damaged, or not by trace-cmd: trace-cmd report prints nothing of it",
     "perf.data": "perf recorded no event (not while something ran, or with options that leave out all that the kernel does)",
 }
-MISSING_FRAMES = 0.0025  # share of the frames of slabs that may be missing; the kernel makes some while it is asked
+MISSING_FRAMES = 0.01  # share of the frames of slabs that may be missing; the kernel makes some while it is asked
 PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 
 
