@@ -327,4 +327,5 @@ __attribute__((destructor)) static void look_at_all(void)
 		sy__debug_verify(heap);
 		sy_findleaks(heap, 0);
 	}
+	sy__stack_end();
 }

@@ -6,9 +6,10 @@
  * own. Of a stack whose thread does not answer, because it blocks the signal, all counts. Only the kernel knows a thread's alternate stack
  * for signals (sigaltstack), so each thread asks.
  *
- * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote. A mapping of a
- * file may be longer than the file, and a touch of what is beyond would be a fault: so pages of files are tried by a call first. Of
- * shared ones only those in memory count, as a data base may be mapped so that is larger than memory.
+ * Parts come from /proc/self/maps. What is mapped read-only, or from a device, holds no pointer that the program wrote, but for data of
+ * modules that are protected once they are relocated. A mapping of a file may be longer than the file, and a touch of what is beyond would
+ * be a fault: so pages of files are tried by a call first. Of shared ones only those in memory count, as a data base may be mapped so that
+ * is larger than memory.
  */
 #include "roots.h"
 
@@ -184,14 +185,21 @@ static bool is_of_device(const char *line)
 /* One line of /proc/self/maps: "start-end rwxp …". */
 static void visit_line(const char *line, uintptr_t own_stack, visitor *visit, void *context)
 {
+	static uintptr_t fixed_start, fixed_end; /* what is read-only right before what is not: the loader wrote it, then protected it */
 	char *end_of_start, *end_of_end;
 	uintptr_t start = (uintptr_t)strtoull(line, &end_of_start, 16), end;
 
 	if (*end_of_start != '-')
 		return;
 	end = (uintptr_t)strtoull(end_of_start + 1, &end_of_end, 16);
+	if (!strncmp(end_of_end, " r--p", 5) && strchr(line, '/')) {
+		fixed_start = start;
+		fixed_end = end;
+	}
 	if (strncmp(end_of_end, " rw", 3) || is_of_device(line) || strstr(line, "[v"))
 		return;
+	if (start == fixed_end && strchr(line, '/'))
+		visit_file(fixed_start, fixed_end, false, visit, context);
 	start = live_start(start, end, own_stack);
 	if (strchr(line, '/'))
 		visit_file(start, end, end_of_end[4] == 's', visit, context);

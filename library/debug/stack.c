@@ -7,6 +7,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unwind.h>
 
 /* ---- The frames of a caller --------------------------------------------------------------------------------------- */
@@ -59,6 +60,40 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
 	return _URC_NO_REASON;
 }
 
+static bool started;
+static __thread bool unwinding __attribute__((tls_model("initial-exec")));
+
+/* A static program, which no loader has prepared, tells the unwinder of its code in a constructor, and takes that back in its very last
+ * destructor. Before, the unwinder would end the program. The first time it allocates, and at last it frees, with its lock held; so the
+ * first time is not to be in an exception of the program's. */
+static void unwind(_Unwind_Trace_Fn each, void *to)
+{
+	if (unwinding || !(started || getauxval(AT_BASE)))
+		return;
+	unwinding = true;
+	_Unwind_Backtrace(each, to);
+	unwinding = false;
+}
+
+static _Unwind_Reason_Code no_frame(struct _Unwind_Context *context, void *to)
+{
+	(void)context;
+	(void)to;
+	return _URC_END_OF_STACK;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	started = true;
+	if (!getauxval(AT_BASE))
+		unwind(no_frame, NULL);
+}
+
+void sy__stack_end(void)
+{
+	started = false;
+}
+
 unsigned sy__stack_read(uintptr_t *frames, unsigned most)
 {
 	struct walk walk = { frames, 0, most };
@@ -68,7 +103,7 @@ unsigned sy__stack_read(uintptr_t *frames, unsigned most)
 		dl_iterate_phdr(find_own, &first);
 		__atomic_store_n(&own.known, 1, __ATOMIC_RELEASE);
 	}
-	_Unwind_Backtrace(add_frame, &walk);
+	unwind(add_frame, &walk);
 	return walk.count;
 }
 
@@ -116,5 +151,5 @@ void sy__stack_start_find(struct sy__stack_start *start, const void *caller)
 	struct search search = { start, false };
 
 	*start = (struct sy__stack_start){ .stack = caller };
-	_Unwind_Backtrace(look_for_exit, &search);
+	unwind(look_for_exit, &search);
 }

@@ -10,6 +10,9 @@
  * are left out where it is a module of its own. */
 unsigned sy__stack_read(uintptr_t *frames, unsigned most);
 
+/* The program is about to end: no stack of a static one is read any more. */
+void sy__stack_end(void);
+
 /* Where the calling thread's stack begins to count, and its registers at that place. */
 struct sy__stack_start {
 	const void *stack;

@@ -12,3 +12,7 @@ void sy__stack_start_find(struct sy__stack_start *start, const void *caller)
 {
 	*start = (struct sy__stack_start){ .stack = caller };
 }
+
+void sy__stack_end(void)
+{
+}

@@ -1,14 +1,16 @@
-"""SIGKILL of `slabyard kernel build`, in each of its phases.
+"""SIGKILL of `slabyard kernel build` and other signals, in each of its phases, and full disks.
 
-    python tests/faults/kernel_kills.py [--points N] [--phases unpacking,linking,...] [--seed N] [--keep FOLDER]
+    python tests/faults/kernel_kills.py [--points N] [--signals N] [--disks N] [--phases unpacking,linking,...] [--seed N] [--keep FOLDER]
 
 The first build of a kernel is not killed. It tells how long each phase takes: `unpacking` and changing the source, `configuring`,
 `compiling`, `linking` and copying the result. Then builds are killed at --points moments, spread over the phases in this order.
 Each goes on with what the build before has left. But the source is removed before a kill at unpacking, and the objects before one
 at configuring; at compiling and linking some sources are newer than their objects, so that make writes over whole files. Every
-second kill ends the process alone, the others end all compilers with it. After each kill only whole kernels may lie in the kernels'
-folder, and processes without their parent must end. At last the same command builds the same kernel as at first, to the byte,
-except for the number of links in its version.
+second kill ends the process alone, the others end all compilers with it. After each kill only whole kernels may lie in the
+kernels' folder, and processes without their parent must end. Then builds get SIGINT, SIGTERM and SIGHUP at --signals moments,
+alone or with their compilers: they end with status 130 and one line, and leave no process. With --disks, builds have that many
+disks, all too small, from one for nothing to one for nearly all: each ends with one line that says so. At last the same command
+builds the same kernel as at first, to the byte, except for the number of links in its version.
 
 Needs what building a kernel for um needs (docs/kernels.md). It takes the time of about two builds, and a few seconds for each kill; with
 ccache's gcc in PATH, much less. The status is 1 where something did not hold.
@@ -28,9 +30,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from kills import ENDING, disk
+
 COMMAND = (sys.executable, "-P", "-m", "slabyard", "kernel", "build", "--allocator", "slub")
+GOING = 20  # the same, after another signal
 PATIENCE = 300  # seconds in which processes that unpack or compile without a parent must end
 LONG = 1800  # seconds of a build at most
 TICK = 0.005
@@ -105,15 +111,21 @@ def whole(place: Place) -> dict[str, float]:
     return times | {"end": time.monotonic() - began}
 
 
-def kill(place: Place, phase: str, after: float, everything: bool) -> str:
-    """Kills a build that many seconds after it came to a phase. Returns the phase that it was in."""
+def reach(place: Place, phase: str, after: float) -> subprocess.Popen[str]:
+    """A build that came to a phase that many seconds ago, or has ended."""
     process = place.start()
     until = time.monotonic() + LONG
     while place.phase() != phase and process.poll() is None and time.monotonic() < until:
         time.sleep(TICK)
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(after)
-    except subprocess.TimeoutExpired:
+    return process
+
+
+def kill(place: Place, phase: str, after: float, everything: bool) -> str:
+    """Kills a build that many seconds after it came to a phase. Returns the phase that it was in."""
+    process = reach(place, phase, after)
+    if process.poll() is None:
         process.send_signal(signal.SIGKILL)
     was = place.phase() if process.wait() == -signal.SIGKILL else "ended"
     until = time.monotonic() + PATIENCE
@@ -128,6 +140,37 @@ def kill(place: Place, phase: str, after: float, everything: bool) -> str:
     said = process.stderr.read() if process.stderr else ""
     assert was != "ended" or process.returncode == 0, f"status {process.returncode}: {said.strip()[-300:]}"
     return was
+
+
+def interrupt(place: Place, phase: str, after: float, number: signal.Signals, everything: bool) -> str:
+    """Sends another signal. Returns the phase that the build was in."""
+    process = reach(place, phase, after)
+    was = place.phase() if process.poll() is None else "ended"
+    if was != "ended":
+        (os.killpg if everything else os.kill)(process.pid, number)
+    said = process.communicate(timeout=LONG)[1].splitlines()
+    assert process.returncode in (0, 130), f"status {process.returncode}: {said[-1:]}"
+    assert not process.returncode or said[-1:] == ["slabyard: interrupted"], said
+    until = time.monotonic() + GOING
+    while users := place.users():
+        assert time.monotonic() < until, f"compilers are left: {users}"
+        time.sleep(TICK)
+    return was
+
+
+def fill(folder: Path, size: int) -> str:
+    """Builds on a disk of so many bytes, which are too few. Returns what the build said; an empty text: no disk can be had."""
+    folder.mkdir(exist_ok=True)
+    place = Place(folder)
+    with disk(folder, size) as mounted:
+        if not mounted:
+            return ""
+        process = place.start()
+        said = process.communicate(timeout=LONG)[1].strip()
+        assert process.returncode in (2, 3), f"status {process.returncode}: {said[-300:]}"
+        assert "no space left" in said.splitlines()[-1].lower() and "Traceback" not in said, said[-600:]
+        assert place.finished() is None, "a kernel"
+        return said.splitlines()[-1]
 
 
 def prepare(place: Place, phase: str) -> None:
@@ -155,7 +198,9 @@ def make_older(place: Place, every: int) -> None:
         path.unlink()
 
 
-def run(folder: Path, points: int, chosen: list[str], draw: random.Random, tell: Callable[[str], None]) -> list[str]:
+def run(
+    folder: Path, points: int, signals: int, disks: int, chosen: list[str], draw: random.Random, tell: Callable[[str], None]
+) -> list[str]:
     """What did not hold."""
     wrong: list[str] = []
     place = Place(folder / "cache")
@@ -176,6 +221,26 @@ def run(folder: Path, points: int, chosen: list[str], draw: random.Random, tell:
         except AssertionError as error:
             wrong.append(f"{phase} + {after:.2f} s: {error}")
             tell(wrong[-1])
+    for number in range(signals):
+        phase, which, everything = chosen[number % len(chosen)], ENDING[number % len(ENDING)], draw.random() < 0.5
+        after = draw.uniform(0, lengths.get(phase, SHORTEST))
+        told = f"{which.name} {'to all ' if everything else ''}{after:.2f} s into {phase}"
+        try:
+            prepare(place, phase)
+            was = interrupt(place, phase, after, which, everything)
+            assert content(place.finished()) in ("", right), "another kernel"
+            tell(f"{told}: {was}")
+        except AssertionError as error:
+            wrong.append(f"{told}: {error}")
+            tell(wrong[-1])
+    needed = sum(path.lstat().st_size for path in place.kernels.rglob("*") if path.is_file())
+    for number in range(disks):
+        size = max(1 << 16, needed * number // disks)
+        try:
+            tell(f"{size:,} of {needed:,} bytes: {fill(folder / 'small', size)}")
+        except AssertionError as error:
+            wrong.append(f"{size:,} of {needed:,} bytes: {error}")
+            tell(wrong[-1])
     prepare(place, "linking")
     whole(place)
     if content(place.finished()) != right:
@@ -187,6 +252,8 @@ def main(words: list[str]) -> int:
     phases = "unpacking,configuring,compiling,linking"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=30)
+    parser.add_argument("--signals", type=int, default=10)
+    parser.add_argument("--disks", type=int, default=0)
     parser.add_argument("--phases", default=phases)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
@@ -195,7 +262,8 @@ def main(words: list[str]) -> int:
         folder = (options.keep or Path(own)).resolve()
         folder.mkdir(exist_ok=True)
         draw = random.Random(options.seed)
-        wrong = run(folder, options.points, options.phases.split(","), draw, lambda line: print(line, flush=True))
+        chosen = options.phases.split(",")
+        wrong = run(folder, options.points, options.signals, options.disks, chosen, draw, lambda line: print(line, flush=True))
     print(f"kernel build: {len(wrong)} times something did not hold", *wrong, sep="\n")
     return 1 if wrong else 0
 

@@ -167,6 +167,38 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build / "libslabyard.a"
 
 
+LOSES = """
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    char *volatile lost = malloc(100);
+
+    lost = malloc(20);
+    free(lost);
+    lost = NULL;
+    puts("ok");
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("link", ["-static", "-static-pie"])
+def test_a_static_program_with_checks(archive: Path, tmp_path: Path, link: str) -> None:
+    """It starts and ends, though its unwinder knows nothing before its constructors; what the C library itself keeps is no leak."""
+    (tmp_path / "loses.c").write_text(LOSES, encoding="utf-8")
+    library = ["-Wl,--whole-archive", str(archive.parent / "libslabyard-malloc.a"), "-Wl,--no-whole-archive", "-pthread"]
+    made = str(tmp_path / "loses")
+    subprocess.run([_tool("cc"), "-O1", "-fno-builtin", link, str(tmp_path / "loses.c"), *library, "-o", made], check=True)
+    for checks in ("L", "U", "all", "GU"):
+        environment = {**os.environ, "SLABYARD_DEBUG": checks}
+        done = subprocess.run([made], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, "ok\n"), (checks, done.stderr)
+        assert done.stderr.count("slabyard: leak: 0x") == (checks in ("L", "all")), (checks, done.stderr)
+        assert not done.stderr or "size=100 " in done.stderr
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_plugin_is_unloaded(built: Path, archive: Path, policy: str) -> None:
     plugin = str(built / f"plugin-{policy}.so")
