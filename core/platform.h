@@ -50,7 +50,8 @@
  *   sy__thread_slots_reduce(n)     there are at most n; false: slots beyond are in use, there are no more already, or they can't be so few
  *   sy__slots_high()               slots from this one on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or stopped by it
- *   sy__slot_unowned(slot)         whether the slot has no owner; a hint unless the caller may touch the slot
+ *   sy__slot_unowned(slot)         whether the slot has no owner, and is not the shared one that the caller's call has; a hint unless
+ *                                  the caller may touch the slot
  *   sy__on_slot_end(f)             has f(slot) called when a slot's owner ends, in a slow call of that thread. There is one f for
  *                                  the whole program
  *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; optional, for a kernel, whose

@@ -183,6 +183,8 @@ static void implied_object_alloc(struct output *output, const struct implied *im
 static void implied_object_free(struct output *output, const struct implied *implied, const struct record *record)
 {
 	uint32_t object = live_find(&output->objects, &output->pool, implied->address);
+	if (object == NONE) /* its allocation is implied too, and was dropped */
+		return;
 	enum kind kind = output->pool.entries[object].kind == KMALLOC ? KFREE : CACHE_FREE;
 	struct row row = implied_row(output, record, implied->address, kind);
 	remove_live(output, object, &row);

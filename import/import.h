@@ -291,10 +291,19 @@ struct base {
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 };
 
+/* What the slabs of a cache are made of. Sizes in bytes. */
+struct slab_shape {
+	uint16_t name; /* in texts.names */
+	uint8_t order;
+	uint32_t size, stride, objects;
+};
+
 /* Page frames that were slabs when the capture began, where the recorder has asked the kernel: ascending. */
 struct slab_frames {
 	uint64_t *frames;
 	size_t count; /* 0: not known */
+	struct slab_shape *shapes; /* of all caches, where no frame is missing */
+	size_t shape_count;
 };
 
 void base_find(struct capture *, const struct slab_frames *, struct base *, unsigned shift);

@@ -1,5 +1,6 @@
 /*
  * slabyard-import [--input FD [--perf FD]]... [--first-mark NAME] [--last-mark NAME] [--mark NAME]... [--page-size BYTES]
+ *                 [--slab-frames FD [--slab-shapes FD]]
  *
  * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the resolved
  * trace to standard output. import.h has the passes, header.c and rows.c the output.
@@ -7,6 +8,8 @@
  *   --perf                      the input before it is a perf.data file, and this descriptor has its layout (perf.c)
  *   --first-mark, --last-mark   add a snapshot before the first and after the last event
  *   --mark                      a mark of the capture that becomes a snapshot however many marks there are
+ *   --slab-frames               page frames that were slabs when the capture began, 64 bits each
+ *   --slab-shapes               of all caches, where none of these is missing: lines of `size stride objects order name`
  *   --page-size                 of the recorded kernel; without it the capture is asked (base.c)
  *
  * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
@@ -114,6 +117,24 @@ static void read_slab_frames(struct slab_frames *slabs, const char *text)
 	fclose(file);
 }
 
+/* Lines of `size stride objects order name`. */
+static void read_slab_shapes(struct slab_frames *slabs, struct texts *texts, const char *text)
+{
+	FILE *file = fdopen(descriptor("--slab-shapes", text), "r");
+	struct slab_shape shape;
+	char name[64];
+	size_t room = 0;
+	if (!file)
+		die("--slab-shapes: %s", strerror(errno));
+	while (fscanf(file, "%u %u %u %hhu %63s", &shape.size, &shape.stride, &shape.objects, &shape.order, name) == 5) {
+		uint32_t number = intern(&texts->names, name, strlen(name));
+		shape.name = (uint16_t)number;
+		if (number != NONE && shape.stride && shape.order <= MAX_ORDER)
+			APPEND(slabs->shapes, slabs->shape_count, room, shape);
+	}
+	fclose(file);
+}
+
 /* Resolves with one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts the winner. */
 static bool resolve_with(struct capture *capture, const struct slab_frames *slabs, struct base *base, struct resolution *resolution,
                          unsigned shift)
@@ -158,7 +179,7 @@ static unsigned page_shift(const char *text)
 int main(int argc, char **argv)
 {
 	struct capture capture = {0};
-	const char *first_mark = NULL, *last_mark = NULL;
+	const char *first_mark = NULL, *last_mark = NULL, *shapes = NULL;
 	const char **wanted = zeroed((size_t)argc, sizeof *wanted);
 	uint32_t wanted_count = 0;
 	struct slab_frames slabs = {0};
@@ -181,6 +202,8 @@ int main(int argc, char **argv)
 			shift = page_shift(argv[++i]);
 		else if (!strcmp(argv[i], "--slab-frames"))
 			read_slab_frames(&slabs, argv[++i]);
+		else if (!strcmp(argv[i], "--slab-shapes"))
+			shapes = argv[++i];
 		else
 			die("unknown or incomplete option '%s'", argv[i]);
 	}
@@ -194,6 +217,8 @@ int main(int argc, char **argv)
 	scan_all(&capture);
 	refuse_nothing(&capture);
 	capture_join(&capture, first_mark, last_mark);
+	if (shapes)
+		read_slab_shapes(&slabs, &capture.texts, shapes);
 
 	struct base base = {0};
 	struct resolution resolution = {0};
@@ -209,6 +234,7 @@ int main(int argc, char **argv)
 	free(counts.snapshot_marks);
 	capture_close(&capture);
 	free(slabs.frames);
+	free(slabs.shapes);
 	free(wanted);
 	return 0;
 }

@@ -16,7 +16,8 @@
  *     already in an older run, if the kernel said which pages were slabs when the capture began;
  *   - a page is handed out that is part of a live run: that run was freed before;
  *   - a page is freed that was freed already: it was allocated before;
- *   - part of a run is freed: the run was split (split_page) into pieces of that size.
+ *   - part of a run is freed: the run was split (split_page) into pieces of that size;
+ *   - an object is in a page that was no slab when the capture began, and that nothing took since: a slab came.
  * imply_free() and unmatched_free() choose the place of such an event within the time that is left open; docs/trace-format.md says
  * why.
  *
@@ -40,6 +41,7 @@ struct run {
 	uint8_t order, allocs; /* allocations of objects, saturating at 2 */
 	int8_t migrate;
 	bool older, mixed, in_use;
+	const struct slab_shape *shape; /* of a slab that came without an event; else NULL */
 };
 
 struct walk {
@@ -52,6 +54,7 @@ struct walk {
 	struct live_pool pool;
 	uint32_t now; /* ordinal of the record */
 	bool knows_slabs; /* which page frames were slabs when the capture began */
+	const struct slab_frames *slabs;
 	uint64_t runs_judged, runs_mixed; /* with two objects or more; of these, with different strides */
 };
 
@@ -155,10 +158,26 @@ static void judge(struct walk *walk, const struct run *run)
 	walk->runs_mixed += run->mixed;
 }
 
+/* A slab that came unseen was filled before the next one came. So at each place of which nothing was seen an object was
+ * allocated when the slab came; and freed when it went, where it `ends`. */
+static void fill_unseen(struct walk *walk, const struct run *run, bool ends)
+{
+	for (uint32_t i = 0; run->shape && i < run->shape->objects; i++) {
+		uint64_t address = walk->base->address + (run->pfn << walk->base->shift) + (uint64_t)i * run->shape->stride;
+		if (live_find(&walk->objects, &walk->pool, address) != NONE)
+			continue;
+		struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, address, run->born);
+		implied->history = run->history;
+		if (ends)
+			imply(walk, IMPLIED_OBJECT_FREE, address, walk->now);
+	}
+}
+
 /* Ends a run. Objects that are still live in it must have been freed. */
 static void end_run(struct walk *walk, uint32_t number)
 {
 	struct run *run = &walk->runs[number];
+	fill_unseen(walk, run, true);
 	while (run->first_object != NONE) {
 		if (!walk->pool.entries[run->first_object].tombstone)
 			imply_free(walk, run->first_object);
@@ -171,13 +190,61 @@ static void end_run(struct walk *walk, uint32_t number)
 	walk->free_run = number + 1;
 }
 
+static uint32_t imply_page_alloc(struct walk *walk, uint64_t pfn, uint8_t order, uint32_t history, int8_t migrate, uint32_t before)
+{
+	struct implied *implied = imply(walk, IMPLIED_PAGE_ALLOC, pfn, before);
+	implied->order = order;
+	implied->history = history;
+	implied->migrate = migrate;
+	uint32_t run = new_run(walk, pfn, order, history);
+	walk->runs[run].migrate = migrate;
+	walk->runs[run].born = before;
+	return run;
+}
+
+/* What slabs are made of that have such an object. NULL: the recorder has not told it, or the record has neither a name nor a size. */
+static const struct slab_shape *shape_of(const struct walk *walk, const struct record *record)
+{
+	bool allocates = record->kind == KMALLOC || record->kind == CACHE_ALLOC;
+	for (size_t i = 0; i < walk->slabs->shape_count; i++) {
+		const struct slab_shape *shape = &walk->slabs->shapes[i];
+		if (allocates ? shape->stride == record->allocated : record->name != NO_TEXT && shape->name == record->name)
+			return shape;
+	}
+	return NULL;
+}
+
+/*
+ * A slab came without an event, of a process whose events the kernel tells nobody: its pages were no slab when the capture
+ * began, and nothing took them since. It came as early as it can have, so that objects freed meanwhile leave no room for its
+ * own elsewhere: behind the first mark, or now, if its pages were freed, as it is not known when. NONE: none came.
+ */
+static uint32_t slab_unseen(struct walk *walk, const struct record *record, uint64_t pfn)
+{
+	const struct slab_shape *shape = shape_of(walk, record);
+	uint32_t since = walk->now ? 1 : 0;
+	if (!shape)
+		return NONE;
+	pfn = pfn >> shape->order << shape->order;
+	for (uint64_t page = pfn; page < pfn + ((uint64_t)1 << shape->order); page++) {
+		uint32_t entry = page_get(&walk->pages, page);
+		if (entry == PAGE_FREED)
+			since = walk->now;
+		else if (entry != PAGE_UNSEEN)
+			return NONE;
+	}
+	uint32_t run = imply_page_alloc(walk, pfn, shape->order, new_history(walk, OWNER_SLAB), -1, since);
+	walk->runs[run].shape = shape;
+	return run;
+}
+
 /* The live run that has the object's page; a new one where the page is older than the trace. NONE: the page is not known. */
-static uint32_t run_of_object(struct walk *walk, uint64_t address)
+static uint32_t run_of_object(struct walk *walk, const struct record *record)
 {
 	struct resolution *result = walk->result;
 	if (!walk->base->known)
 		return NONE;
-	uint64_t pfn = (address - walk->base->address) >> walk->base->shift;
+	uint64_t pfn = (record->address - walk->base->address) >> walk->base->shift;
 	if (pfn >= MAX_PFN) {
 		result->unexplained++;
 		return NONE;
@@ -201,6 +268,9 @@ static uint32_t run_of_object(struct walk *walk, uint64_t address)
 		result->unexplained++;
 	else
 		result->older_objects++;
+	number = entry == PAGE_SLAB ? NONE : slab_unseen(walk, record, pfn);
+	if (number != NONE)
+		return number;
 	number = new_run(walk, pfn, 0, new_history(walk, OWNER_SLAB));
 	walk->runs[number].older = true;
 	return number;
@@ -242,7 +312,7 @@ static void object_alloc(struct walk *walk, const struct record *record)
 	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
 	if (unlikely(object != NONE && !walk->pool.entries[object].tombstone))
 		imply_free(walk, object);
-	uint32_t run = run_of_object(walk, record->address);
+	uint32_t run = run_of_object(walk, record);
 	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
 	if (class != NONE)
 		class_seen(&walk->result->caches, class, record->address);
@@ -292,7 +362,8 @@ static void unmatched_free(struct walk *walk, const struct record *record, uint3
 	if (tombstone != NONE || !walk->runs[run].older) {
 		uint32_t known_free = tombstone == NONE ? walk->runs[run].born : walk->pool.entries[tombstone].since;
 		/* Bulk allocations fill slabs when they are new. So the event is placed as early as it can be. */
-		struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, known_free + 1);
+		uint32_t before = known_free < walk->now ? known_free + 1 : walk->now;
+		struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, before);
 		implied->history = walk->runs[run].history;
 		implied->call_site = record->call_site;
 		implied->name = record->name;
@@ -308,7 +379,7 @@ static void unmatched_free(struct walk *walk, const struct record *record, uint3
 static void object_free(struct walk *walk, const struct record *record)
 {
 	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
-	uint32_t run = run_of_object(walk, record->address);
+	uint32_t run = run_of_object(walk, record);
 	if (run != NONE && record->name != NO_TEXT)
 		walk->result->histories[walk->runs[run].history].name = record->name;
 	if (unlikely(object == NONE || walk->pool.entries[object].tombstone)) {
@@ -336,17 +407,6 @@ static void imply_page_free(struct walk *walk, uint32_t run)
 		imply(walk, IMPLIED_PAGE_FREE, pfn, walk->now);
 }
 
-static uint32_t imply_page_alloc(struct walk *walk, uint64_t pfn, uint8_t order, uint32_t history, int8_t migrate)
-{
-	struct implied *implied = imply(walk, IMPLIED_PAGE_ALLOC, pfn, walk->now);
-	implied->order = order;
-	implied->history = history;
-	implied->migrate = migrate;
-	uint32_t run = new_run(walk, pfn, order, history);
-	walk->runs[run].migrate = migrate;
-	return run;
-}
-
 static void page_alloc(struct walk *walk, const struct record *record)
 {
 	uint64_t end = record->address + ((uint64_t)1 << record->order);
@@ -369,7 +429,7 @@ static void split(struct walk *walk, uint32_t number, uint8_t order)
 	struct run run = walk->runs[number];
 	imply_page_free(walk, number);
 	for (uint64_t pfn = run.pfn; pfn < run.pfn + ((uint64_t)1 << run.order); pfn += (uint64_t)1 << order)
-		imply_page_alloc(walk, pfn, order, run.history, run.migrate);
+		imply_page_alloc(walk, pfn, order, run.history, run.migrate, walk->now);
 }
 
 /* Ends all runs in a freed range that is not one whole run, and returns the history of the free. Slow path. */
@@ -407,7 +467,7 @@ static void page_free(struct walk *walk, const struct record *record)
 		uint32_t history = new_history(walk, owner_without_objects(walk, -1));
 		walk->result->page_contradictions += record->order > 0; /* Linux's bulk allocation, of single pages, fires no event */
 		free_range(walk, record); /* whatever else lives in the range */
-		number = imply_page_alloc(walk, record->address, record->order, history, -1);
+		number = imply_page_alloc(walk, record->address, record->order, history, -1, walk->now);
 		entry = number + PAGE_FIRST_RUN;
 	}
 	if (likely(entry >= PAGE_FIRST_RUN && walk->runs[number].pfn == record->address &&
@@ -462,7 +522,8 @@ static void resolve_cache_allocs(struct resolution *result)
 static void resolve_implied_alloc(struct resolution *result, struct implied *implied)
 {
 	const struct history *history = &result->histories[implied->history];
-	const struct free_site *site = &result->caches.free_sites[implied->call_site];
+	static const struct free_site none = {.class = NONE};
+	const struct free_site *site = implied->call_site == NONE ? &none : &result->caches.free_sites[implied->call_site];
 	implied->cache = implied->name != NO_TEXT ? cache_named(&result->caches, implied->name) : cache_of_run(result, implied->history);
 	if (implied->cache == NO_CACHE && !result->shared_pages && history->kmalloc_size) {
 		implied->size = history->kmalloc_size;
@@ -484,6 +545,19 @@ static void resolve_implied_alloc(struct resolution *result, struct implied *imp
 	implied->dropped = !implied->size;
 }
 
+/* Of a cache of which no allocation was seen the recorder may have told the sizes. */
+static void size_caches(struct caches *caches, const struct slab_frames *slabs)
+{
+	for (size_t i = 0; i < slabs->shape_count; i++) {
+		const struct slab_shape *shape = &slabs->shapes[i];
+		uint16_t number = caches->by_name[shape->name];
+		if (number != NO_CACHE && !caches->list[number].size) {
+			caches->list[number].size = shape->size;
+			caches->list[number].allocated = shape->stride;
+		}
+	}
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct implied *one = a, *other = b;
@@ -496,8 +570,10 @@ static void resolve_late(struct walk *walk)
 {
 	struct resolution *result = walk->result;
 	for (uint32_t i = 0; i < walk->run_count; i++)
-		if (walk->runs[i].in_use)
+		if (walk->runs[i].in_use) {
 			judge(walk, &walk->runs[i]);
+			fill_unseen(walk, &walk->runs[i], false);
+		}
 	result->shared_pages = walk->runs_mixed > walk->runs_judged / 20;
 	if (result->shared_pages)
 		caches_join_equal_sizes(&result->caches);
@@ -505,6 +581,7 @@ static void resolve_late(struct walk *walk)
 		caches_join_grown(&result->caches);
 	caches_resolve(&result->caches);
 	resolve_cache_allocs(result);
+	size_caches(&result->caches, walk->slabs);
 	for (uint32_t i = 0; i < result->implied_count; i++)
 		if (result->implied[i].kind == IMPLIED_OBJECT_ALLOC)
 			resolve_implied_alloc(result, &result->implied[i]);
@@ -514,7 +591,7 @@ static void resolve_late(struct walk *walk)
 
 void resolve(struct capture *capture, const struct base *base, const struct slab_frames *slabs, struct resolution *result)
 {
-	struct walk walk = {.result = result, .base = base, .knows_slabs = slabs->count > 0};
+	struct walk walk = {.result = result, .base = base, .knows_slabs = slabs->count > 0, .slabs = slabs};
 	*result = (struct resolution){0};
 	page_map_init(&walk.pages);
 	for (size_t i = 0; i < slabs->count; i++)

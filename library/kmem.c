@@ -31,10 +31,12 @@
 #include "rcu.h"
 #include "spec.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -346,6 +348,7 @@ void *krealloc(const void *object, size_t size, gfp_t flags)
 /* At the start of the page in front of a mapped object. */
 struct mapping {
 	size_t bytes; /* of the mapping, this page included */
+	const void *object;
 };
 
 static void *map(size_t size)
@@ -360,6 +363,7 @@ static void *map(size_t size)
 	if (mapping == MAP_FAILED)
 		return NULL;
 	mapping->bytes = bytes;
+	mapping->object = (char *)mapping + page;
 	return (char *)mapping + page;
 }
 
@@ -375,6 +379,15 @@ bool sy__is_mapped(const void *object)
 	if (ZERO_OR_NULL_PTR(object) || (now != &unopened && sy__holds(now, object)))
 		return false;
 	return !now->debug || !sy__debug_knows(now, object);
+}
+
+/* Whether an object begins there that was mapped. The page in front of any other address may be missing, so the system is asked to read it,
+ * by a call that it refuses. */
+static bool is_mapping(const void *object)
+{
+	return (uintptr_t)object % (size_t)getpagesize() == 0 &&
+	       !(syscall(SYS_rt_sigprocmask, -1, mapping_of(object), NULL, sizeof(uint64_t)) && errno == EFAULT) &&
+	       mapping_of(object)->object == object;
 }
 
 static size_t kvsize(const void *object)
@@ -406,10 +419,12 @@ void kvfree(const void *object)
 {
 	if (ZERO_OR_NULL_PTR(object))
 		return;
-	if (sy__is_mapped(object))
+	if (!sy__is_mapped(object))
+		kfree(object);
+	else if (is_mapping(object))
 		munmap(mapping_of(object), mapping_of(object)->bytes);
 	else
-		kfree(object);
+		sy_kmem_heap()->free_this_slot((void *)(uintptr_t)object, sy_kmem_heap()); /* which takes a foreign address for what it is */
 }
 
 void kvfree_sensitive(const void *object, size_t size)

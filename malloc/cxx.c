@@ -143,7 +143,7 @@ static SY__OUT_OF_LINE void delete_other(void *object, size_t size, unsigned by)
  * library is for, a function may be called with more arguments than it has. */
 static inline void delete_object(void *object, size_t size, unsigned by)
 {
-	if (sy__likely(sy__service.small))
+	if (sy__likely(sy__service.frees))
 		sy__default_free(object, &sy__service.heap);
 	else
 		delete_other(object, size, by);

@@ -56,7 +56,7 @@
 static void *first_malloc(size_t size, struct sy_heap *none);
 static void first_free(void *object, struct sy_heap *none);
 
-struct service sy__service = { NULL, 0, NULL, first_malloc, first_malloc, first_free };
+struct service sy__service = { .malloc = first_malloc, .other = first_malloc, .free = first_free };
 
 /* ---- Beyond the heap ---------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * more than all the rest, because the processor waits for the next instruction's address. sy__service.fast says that the default
  * policy serves, and which heap. It is NULL under other policies, while there is no heap, and where calls are counted; malloc and
  * free then go by the pointers of entries.c. malloc does not test it: no size is small then. While allocations are sampled
- * (sample.c) malloc goes by the pointer and free does not: one byte is small then.
+ * (sample.c) malloc goes by the pointer and free does not.
  *
  * The service may change while others read it. Whatever they find of the old and of the new serves them.
  */
@@ -26,7 +26,8 @@ void sy__fast_path_set(struct service *by)
 
 	__atomic_store_n(&by->fast, both ? by->heap : NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&by->other, both ? sy__default_malloc_other : by->malloc, __ATOMIC_RELAXED);
-	__atomic_store_n(&by->small, both ? SY__KMALLOC_SMALL : frees, __ATOMIC_RELAXED);
+	__atomic_store_n(&by->small, both ? SY__KMALLOC_SMALL : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&by->frees, frees, __ATOMIC_RELAXED);
 }
 
 void *malloc(size_t size)
@@ -36,7 +37,7 @@ void *malloc(size_t size)
 
 void free(void *object)
 {
-	if (sy__likely(sy__service.small)) /* in no register */
+	if (sy__likely(sy__service.frees)) /* in no register */
 		sy__default_free(object, &sy__service.heap);
 	else
 		sy__service.free(object, sy__service.heap);

@@ -97,7 +97,8 @@ const size_t *sy__mapping_figures(void); /* the first two of them, for slabyard-
 /* What serves the next call of malloc or free. */
 struct service {
 	struct sy_heap *fast; /* the heap, if fast.c has its policy's fast paths; else NULL */
-	size_t small;         /* bytes of the largest request that malloc's fast path serves; 0: it serves none, nor does free's */
+	size_t small;         /* bytes of the largest request that malloc's fast path serves; 0: it serves none */
+	bool frees;           /* whether free's fast path serves */
 	struct sy_heap *heap; /* the argument of the functions; NULL: there is no heap yet */
 	void *(*malloc)(size_t size, struct sy_heap *);
 	void *(*other)(size_t size, struct sy_heap *); /* for sizes that malloc's fast path does not serve */
@@ -117,7 +118,7 @@ size_t sy__usable_bytes(const void *object);           /* of any object */
 
 /* ---- fast.c --------------------------------------------------------------------------------------------------------- */
 
-/* Sets `fast`, `small` and `other` of a service whose other members are set. */
+/* Sets `fast`, `small`, `frees` and `other` of a service whose other members are set. */
 void sy__fast_path_set(struct service *);
 
 /* malloc and free under other names. Compilers assume things of malloc and free that are not true inside of them. */

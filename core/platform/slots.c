@@ -83,7 +83,7 @@ unsigned sy__slots_high(void)
 
 bool sy__slot_unowned(unsigned slot)
 {
-	return !__atomic_load_n(&sy__slots.slot[slot].owner, __ATOMIC_RELAXED);
+	return sy__self.slot != slot && !__atomic_load_n(&sy__slots.slot[slot].owner, __ATOMIC_RELAXED);
 }
 
 unsigned sy__slots_adopt(const void *theirs, bool (*is_there)(const void *, size_t))

@@ -61,6 +61,7 @@
 #define sy__yard_append sy__hardened_yard_append
 #define sy__yard_cache_fini sy__hardened_yard_cache_fini
 #define sy__yard_cache_init sy__hardened_yard_cache_init
+#define sy__yard_carve sy__hardened_yard_carve
 #define sy__yard_check sy__hardened_yard_check
 #define sy__yard_choose_entries sy__hardened_yard_choose_entries
 #define sy__yard_counts sy__hardened_yard_counts
@@ -68,7 +69,6 @@
 #define sy__yard_drain sy__hardened_yard_drain
 #define sy__yard_emptied sy__hardened_yard_emptied
 #define sy__yard_emptied_now sy__hardened_yard_emptied_now
-#define sy__yard_end_carving sy__hardened_yard_end_carving
 #define sy__yard_fill sy__hardened_yard_fill
 #define sy__yard_flush_remote sy__hardened_yard_flush_remote
 #define sy__yard_found_by sy__hardened_yard_found_by

@@ -18,7 +18,8 @@
  *   - A link is written when an object is freed, and cleared when it is handed out, which needs a right link. So whatever a program writes
  *     there, a list leads only where the heap made it lead: a wrong link ends the program, except for one in 2^22.
  *   - A freed object that has a right link or mark is free already, on whatever list, and however long ago that was.
- *   - A slab ends only when all its objects are on its list, each by a right link.
+ *   - A slab ends only when all its objects are on its list, each by a right link; but for those at its end that were never linked. Until
+ *     they are, as yard does late, they cannot be freed.
  *
  * What `harden` can add to that:
  *
@@ -193,6 +194,12 @@ static inline void *sy__node_damaged(const struct sy__node_cache *cache, const v
 
 #endif
 
+/* Objects at a slab's end that are on no list, as they were never linked. */
+static inline uint32_t sy__node_unlinked(const struct sy_page *page)
+{
+	return SY__IS_HARDENED ? sy__node_objects(page) - SY_SLAB_STATE(const struct sy__node_slab, page)->linked : 0;
+}
+
 /* Whether a heap's slabs stay their caches', which are not merged then. */
 static inline bool sy__keeps_apart(const struct sy_heap *heap)
 {
@@ -246,15 +253,16 @@ static inline uint32_t sy__ring_held(const struct sy__ring *own)
 	return own->cache ? own->cache->kept - own->room : 0;
 }
 
-/* Whether an object of the cache starts there, in the slab with this head; it reads only the cache's structure and the word. A block
- * starts at a multiple of its size from the first page. A slab that has retired, or waits for a grace period, has no objects. */
+/* Whether an object of the cache that was ever linked starts there, in the slab with this head; it reads only the cache's structure and
+ * the slab's. A block starts at a multiple of its size from the first page. A slab that has retired, or waits for a grace period, has no
+ * such object. Relaxed: who frees an object knows that it was linked. */
 static inline bool sy__node_is_place(const struct sy__node_cache *cache, struct sy_page *head, const void *object)
 {
 	size_t bytes = SY_PAGE_SIZE << sy__page_order(head), distance = (size_t)((const char *)object - cache->memory) & (bytes - 1);
 
 	return sy__page_is_slab(head) && sy__node_slab(head)->cache == &cache->cache &&
-	       distance <= bytes - cache->cache.size && sy__divides(cache->divider, distance) &&
-	       sy__word_objects(sy__node_word(head));
+	       distance < __atomic_load_n(&sy__node_slab(head)->linked, __ATOMIC_RELAXED) * cache->cache.size &&
+	       sy__divides(cache->divider, distance);
 }
 
 /* Whether the object there is free already, as far as its own link tells. */

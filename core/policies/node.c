@@ -458,6 +458,14 @@ struct verdict {
 	const char *wrong;
 };
 
+/* Free objects of a slab that are on no list, and not a slot's. */
+static uint32_t unlisted(const struct sy__node_cache *cache, struct sy_page *page)
+{
+	if (SY__IS_HARDENED)
+		return sy__word_frozen(sy__node_word(page)) ? 0 : sy__node_unlinked(page);
+	return sy__node_emptied_objects(cache, page);
+}
+
 static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page, const struct verdict *verdict)
 {
 	uint32_t free;
@@ -470,7 +478,7 @@ static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page
 	free = sy__node_sound_length(cache, page, sy__node_freelist(cache, page), &last);
 	if (free == UINT32_MAX)
 		return "slabs: the list in a slab's word leaves the slab or runs in a circle";
-	if (sy__node_in_use(page) + free + sy__node_emptied_objects(cache, page) != sy__node_objects(page))
+	if (sy__node_in_use(page) + free + unlisted(cache, page) != sy__node_objects(page))
 		return "slabs: used and free objects of one do not add up";
 	return verdict->check_slab(cache, page);
 }
@@ -591,22 +599,22 @@ void sy__node_walk_list(struct sy__walk *walk, const struct sy__node_view *view,
 	sy__node_walk_chain(walk, view->cache, first, sy__node_objects(view->page), state, list, owner);
 }
 
-/* Free objects in pages without memory. */
-static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view)
+/* Hardened, free objects that were never linked; else those in pages without memory. */
+static void mark_unlisted(struct sy__walk *walk, const struct sy__node_view *view)
 {
 	const char *at = sy__page_address(view->cache->cache.heap, view->page);
 	uint64_t place = 0;
 
-	for (uint32_t i = 0; i < sy__node_objects(view->page); i++, at += view->cache->cache.size)
-		if (sy__node_is_emptied(view->cache, view->page, at))
-			sy__walk_mark(walk, at, SY_PART_FREE, "given back", 0, place++);
+	for (uint32_t i = sy__node_objects(view->page); i; i--, at += view->cache->cache.size)
+		if (SY__IS_HARDENED ? i <= unlisted(view->cache, view->page) : sy__node_is_emptied(view->cache, view->page, at))
+			sy__walk_mark(walk, at, SY_PART_FREE, SY__IS_HARDENED ? "uncarved" : "given back", 0, place++);
 }
 
 static void mark_free(struct sy__walk *walk, const void *context)
 {
 	const struct sy__node_view *view = context;
 
-	mark_emptied(walk, view);
+	mark_unlisted(walk, view);
 	sy__node_walk_list(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	view->mark(walk, view);
 #ifdef SY_HARDENED

@@ -124,7 +124,10 @@ struct sy__node_slab {
 	_Alignas(8) uint64_t word;
 	union {
 		uint32_t emptied_pages; /* of a slab that no slot has: bits of pages without memory, see node_trim.c; 0 if it is full */
-		uint16_t local_objects; /* yard's, while a slot has the slab: objects on its local freelist */
+		struct {
+			uint16_t local_objects; /* yard's, while a slot has the slab: objects on its local freelist */
+			uint16_t linked; /* hardened, in every slab: objects at its start that were linked at least once, see links.h */
+		};
 	};
 	uint32_t owner; /* yard's: sy__yard_mark of the owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 };
@@ -318,7 +321,7 @@ uint64_t sy__node_trim(struct sy_cache *);
 void sy__node_refill_emptied(const struct sy__node_cache *, struct sy_page *);
 static inline void sy__node_refill(const struct sy__node_cache *cache, struct sy_page *page)
 {
-	if (sy__unlikely(sy__node_slab(page)->emptied_pages))
+	if (!SY__IS_HARDENED && sy__unlikely(sy__node_slab(page)->emptied_pages))
 		sy__node_refill_emptied(cache, page);
 }
 

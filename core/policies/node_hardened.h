@@ -80,8 +80,12 @@ SY__COLD bool sy__node_may_be_freed(const struct sy__node_cache *cache, struct s
 		sy__bug_free(heap, object);
 		return false;
 	}
+	if (!sy__node_is_place(cache, head, object)) {
+		sy__bug(heap, sy__node_slab(head)->linked ? SY_BUG_FOREIGN_FREE : SY_BUG_DOUBLE_FREE, object);
+		return false;
+	}
 	holds = sy__link_read(&cache->links, object, cache->offset);
-	if (sy__word_objects(sy__node_word(head)) && holds && holds != SY__IN_RING &&
+	if (holds && holds != SY__IN_RING &&
 	    !(sy__link_is_right(holds) && sy__node_slab_of(cache, sy__link_end(&cache->links, holds))))
 		return true;
 	sy__bug(heap, SY_BUG_DOUBLE_FREE, object);
@@ -199,7 +203,9 @@ static void *link_in_order(const struct sy__node_cache *cache, char *first, uint
 void *sy__node_link_row(const struct sy__node_cache *cache, struct sy__ring *own, char *first, uint32_t objects, void *behind)
 {
 	uint32_t size = cache->cache.size, near = size > SHUFFLED_BYTES ? SHUFFLED : SHUFFLED_BYTES / size;
+	struct sy__node_slab *slab = sy__node_slab(sy__node_head(cache, first));
 
+	__atomic_store_n(&slab->linked, (uint16_t)(slab->linked + objects), __ATOMIC_RELAXED);
 	near = near < LEAST_SHUFFLED ? LEAST_SHUFFLED : near;
 	sy__ring_begin(cache, own);
 	if (!(cache->harden & SY__HARDEN_RANDOM))
@@ -215,10 +221,10 @@ void *sy__node_link_row(const struct sy__node_cache *cache, struct sy__ring *own
 
 /* ---- Slabs that end ------------------------------------------------------------------------------------------------------ */
 
-/* Clears the links of all objects of an empty slab. False: not all are on its list, and the slab is abandoned. */
+/* Clears the links of all objects of an empty slab that were ever linked. False: not all are on its list, and the slab is abandoned. */
 static bool unlink_all(const struct sy__node_cache *cache, struct sy_page *page)
 {
-	uint32_t left = sy__node_objects(page);
+	uint32_t left = sy__node_slab(page)->linked;
 	void *at = sy__node_freelist(cache, page), *last = at;
 
 	for (; at && left && sy__node_in_slab(cache, page, at); left--) {
@@ -229,6 +235,8 @@ static bool unlink_all(const struct sy__node_cache *cache, struct sy_page *page)
 	}
 	if (sy__unlikely(at || left))
 		sy__bug(cache->cache.heap, SY_BUG_DOUBLE_FREE, last);
+	else
+		sy__node_slab(page)->linked = 0;
 	return !at && !left;
 }
 

@@ -19,8 +19,10 @@
 #include "core/debug/debug.h"
 #include "core/page_interface.h"
 #include "roots.h"
+#include "spec.h"
 #include "text.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -145,6 +147,32 @@ static void scan_reached(struct search *search)
 	}
 }
 
+/* ---- Forks -------------------------------------------------------------------------------------------------------- */
+
+/* A child has not got the registers of its parent's other threads, and maybe not their stacks. What they had allocated is the parent's to
+ * tell. */
+static struct {
+	uint64_t time, thread; /* when this process was forked, and by whom; 0: it was not */
+} fork_seen;
+
+static __thread uint64_t forking __attribute__((tls_model("initial-exec")));
+
+static void before_fork(void)
+{
+	forking = sy__debug_program.thread();
+}
+
+static void in_child(void)
+{
+	fork_seen.time = sy__now();
+	fork_seen.thread = forking;
+}
+
+static bool is_of_another_thread_before_the_fork(const struct sy__record *record)
+{
+	return record->allocated < fork_seen.time && record->allocator != fork_seen.thread;
+}
+
 /* ---- Telling ------------------------------------------------------------------------------------------------------ */
 
 /* Adds an object to the group of those that the same stack allocated; without stacks, of the same cache. */
@@ -174,7 +202,7 @@ static int larger_first(const void *a, const void *b)
 
 static bool is_asked_for(const struct object *object, uint64_t now, uint64_t age)
 {
-	return object->record->checks & SY_DEBUG_LEAKS && (!object->reached || (age && now - object->record->allocated >= age));
+	return object->record->checks & SY_DEBUG_LEAKS && !is_of_another_thread_before_the_fork(object->record) && (!object->reached || (age && now - object->record->allocated >= age));
 }
 
 static size_t tell(struct search *search, bool reached, uint64_t age)
@@ -265,11 +293,13 @@ static void look_at_all(void);
 
 void sy__debug_watch(struct sy_heap *heap)
 {
-	static int quick; /* quick_exit calls no destructor */
+	static int begun; /* quick_exit calls no destructor */
 	struct sy_heap *none = NULL;
 
-	if (!__atomic_exchange_n(&quick, 1, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&begun, 1, __ATOMIC_RELAXED)) {
 		at_quick_exit(look_at_all);
+		pthread_atfork(before_fork, NULL, in_child);
+	}
 	for (unsigned i = 0; i < SY__MOST_WATCHED; i++, none = NULL)
 		if (__atomic_compare_exchange_n(&watched[i], &none, heap, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;

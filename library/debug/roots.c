@@ -199,18 +199,20 @@ static void visit_line(const char *line, uintptr_t own_stack, visitor *visit, vo
 		visit(context, start, end);
 }
 
-/* False: they cannot be read. */
-static bool visit_maps(uintptr_t own_stack, visitor *visit, void *context)
+/* False: they cannot be read, or there are none. */
+static bool visit_maps(const char *path, uintptr_t own_stack, visitor *visit, void *context)
 {
-	int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int file = open(path, O_RDONLY | O_CLOEXEC);
 	static char line[4200];
 	size_t length = 0;
+	bool any = false;
 	ssize_t got;
 	static char room[8192];
 
 	if (file < 0)
 		return false;
 	while ((got = read(file, room, sizeof(room))) > 0) {
+		any = true;
 		for (ssize_t i = 0; i < got; i++) {
 			if (room[i] != '\n') {
 				if (length < sizeof(line) - 1)
@@ -223,7 +225,7 @@ static bool visit_maps(uintptr_t own_stack, visitor *visit, void *context)
 		}
 	}
 	close(file);
-	return got == 0;
+	return any && got == 0;
 }
 
 bool sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *context, uintptr_t start, uintptr_t end), void *context)
@@ -234,7 +236,8 @@ bool sy__roots_visit(const struct sy__stack_start *start, void (*visit)(void *co
 	visit(context, (uintptr_t)start->registers, (uintptr_t)(start->registers + start->count));
 	stop_world(&before);
 	visit(context, (uintptr_t)world.alternates, (uintptr_t)(world.alternates + MOST_THREADS + 1));
-	all = visit_maps((uintptr_t)start->stack, visit, context);
+	all = visit_maps("/proc/self/maps", (uintptr_t)start->stack, visit, context) || /* empty once the main thread has ended */
+	      visit_maps("/proc/thread-self/maps", (uintptr_t)start->stack, visit, context);
 	release_world(&before);
 	return all;
 }

@@ -40,11 +40,18 @@ struct walk {
 	unsigned count, most;
 };
 
+/* A handler returns to code of the system's, of no use to a reader. The instruction behind it, which the signal has interrupted, is no
+ * return address, but is kept as if it were one. */
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
 {
-	uintptr_t address = (uintptr_t)_Unwind_GetIP(context);
+	int interrupted = 0;
+	uintptr_t address = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
 	struct walk *walk = to;
 
+	if (interrupted) {
+		walk->count -= walk->count > 0;
+		address++;
+	}
 	if (!address || walk->count == walk->most)
 		return _URC_END_OF_STACK;
 	if (walk->count || address < own.start || address >= own.end)

@@ -393,20 +393,18 @@ void *SY__NAMED(__kmalloc_node_track_caller)(SY__KMALLOC_SIZE(size), gfp_t gfp, 
 }
 EXPORT_SYMBOL(SY__NAMED(__kmalloc_node_track_caller));
 
-#if SY__SINCE_6_12
 /* By kmalloc of a size that the compiler knows, with the kernel's own cache for it, of which there are none. */
-void *__kmalloc_cache_noprof(struct kmem_cache *s, gfp_t gfp, size_t size)
+void *SY__KMALLOC_CACHE(struct kmem_cache *s, gfp_t gfp, size_t size)
 {
 	return general_alloc(size, gfp, NUMA_NO_NODE, _RET_IP_);
 }
-EXPORT_SYMBOL(__kmalloc_cache_noprof);
+EXPORT_SYMBOL(SY__KMALLOC_CACHE);
 
-void *__kmalloc_cache_node_noprof(struct kmem_cache *s, gfp_t gfp, int node, size_t size)
+void *SY__KMALLOC_CACHE_NODE(struct kmem_cache *s, gfp_t gfp, int node, size_t size)
 {
 	return general_alloc(size, gfp, node_with_memory(node), _RET_IP_);
 }
-EXPORT_SYMBOL(__kmalloc_cache_node_noprof);
-#endif
+EXPORT_SYMBOL(SY__KMALLOC_CACHE_NODE);
 
 static __always_inline void general_free_shut(void *object)
 {

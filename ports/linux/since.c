@@ -27,6 +27,9 @@ void sy__linux_large_free(struct page *head)
 
 #if !SY__SINCE_6_12
 
+/* Of a <linux/slab.h> in which kmalloc takes a cache from here under SLOB, too. */
+struct kmem_cache *kmalloc_caches[NR_KMALLOC_TYPES][KMALLOC_SHIFT_HIGH + 1];
+
 void *sy__linux_large_alloc(size_t size, gfp_t gfp, int node, unsigned long caller)
 {
 	return kmalloc_large_node(size, gfp, node);

@@ -4,6 +4,8 @@
  *                                 6.1                              6.12
  *   whose place we take           SLOB's (CONFIG_SLOB)             SLUB's; there is no other one left
  *   names of what allocates       kmem_cache_alloc                 kmem_cache_alloc_noprof: macros of the plain name count by caller
+ *   kmalloc of a known size       __kmalloc; kmalloc_trace where   __kmalloc_cache
+ *                                 <linux/slab.h> is changed
  *   arguments of kmalloc          size                             size and a set of caches (kmem_buckets) or NULL
  *   a page of slabs               the flag PG_slab                 the type PGTY_slab, in the word of the mapcount
  *   a cache's creation            all is in the structure          all is in arguments
@@ -30,6 +32,8 @@
 #define SY__NAMED(name) name##_noprof
 #define SY__KMALLOC_SIZE(size) DECL_BUCKET_PARAMS(size, buckets)
 #define SY__BUCKETS PASS_BUCKET_PARAM(buckets)
+#define SY__KMALLOC_CACHE __kmalloc_cache_noprof
+#define SY__KMALLOC_CACHE_NODE __kmalloc_cache_node_noprof
 
 #define __GFP_ATOMIC ((__force gfp_t)0) /* is gone: __GFP_HIGH says it */
 
@@ -68,6 +72,8 @@ static inline bool sy__shrinker_start(unsigned long (*count)(struct shrinker *, 
 #define SY__NAMED(name) name
 #define SY__KMALLOC_SIZE(size) size_t size
 #define SY__BUCKETS NULL
+#define SY__KMALLOC_CACHE kmalloc_trace
+#define SY__KMALLOC_CACHE_NODE kmalloc_node_trace
 
 typedef void *kmem_buckets; /* nobody has one */
 

@@ -393,11 +393,21 @@ static void mutate(char *text, size_t length)
 static void run_all(const char *text, const struct slab_frames *slabs, bool known)
 {
 	struct capture capture = capture_of(text);
+	struct slab_shape shapes[] = {
+		{(uint16_t)intern(&capture.texts.names, "dentry", 6), 0, 192, 192, 21},
+		{(uint16_t)intern(&capture.texts.names, "kmalloc-512", 11), 2, 512, 512, 32},
+	};
+	struct slab_frames with_shapes = *slabs;
 	struct base base = {0};
 	struct resolution resolution;
 	struct counts counts = {0};
 	FILE *out = fopen("/dev/null", "wb");
 	CHECK(out != NULL);
+	if (slabs->count) {
+		with_shapes.shapes = shapes;
+		with_shapes.shape_count = sizeof shapes / sizeof *shapes;
+		slabs = &with_shapes;
+	}
 	base_find(&capture, slabs, &base, PAGE_SHIFT);
 	base.known = known;
 	base.address = 0xffff888000000000;
@@ -417,7 +427,7 @@ static void test_random_captures(void)
 {
 	static char text[60000];
 	static uint64_t frames[] = {512, 513, 514, 515, 517, 520, 521, 522, 523, 525, 528, 532, 533, 545, 552, 575};
-	const struct slab_frames slabs[] = {{0}, {frames, sizeof frames / sizeof *frames}};
+	const struct slab_frames slabs[] = {{0}, {.frames = frames, .count = sizeof frames / sizeof *frames}};
 	for (unsigned round = 0; round < 300; round++) {
 		size_t length = 0, room = 400 + random_below(sizeof text - 800);
 		for (unsigned time = 1000; length < room; time += random_below(50))

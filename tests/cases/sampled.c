@@ -1,7 +1,11 @@
-/* Sampling: sampled objects have exactly the size that was asked for, which no other object of 13 bytes has.  sampled count
- * N     allocates N objects and prints how many were sampled sampled wait        the same again and again, printing a line
- * each, until standard input ends sampled reuse       has mappings where sampled objects were sampled BUG         makes that
- * mistake with each object until one was sampled; prints the object's address */
+/*
+ * Sampling: sampled objects have exactly the size that was asked for, which no other object of 1 or 13 bytes has.
+ *
+ *   sampled count N [SIZE]  allocates N objects and prints how many were sampled
+ *   sampled wait            the same again and again, printing a line each, until standard input ends
+ *   sampled reuse           has mappings where sampled objects were
+ *   sampled BUG             makes that mistake with each object until one was sampled; prints the object's address
+ */
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,9 +20,11 @@
 
 static char *kept[KEPT];
 
+static size_t size = SIZE;
+
 static bool is_sampled(char *object)
 {
-	return malloc_usable_size(object) == SIZE;
+	return malloc_usable_size(object) == size;
 }
 
 /* Not a hot pair: objects live for a while. */
@@ -30,8 +36,8 @@ static unsigned long count(unsigned long objects)
 		char **place = &kept[(uint32_t)i * 2654435761u % KEPT];
 
 		free(*place);
-		*place = malloc(SIZE);
-		memset(*place, 1, SIZE);
+		*place = malloc(size);
+		memset(*place, 1, size);
 		sampled += is_sampled(*place);
 	}
 	return sampled;
@@ -96,7 +102,8 @@ static void mistake(const char *bug, char *object)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3) {
+	if (argc >= 3) {
+		size = argc > 3 ? strtoul(argv[3], NULL, 10) : size;
 		printf("%lu\n", count(strtoul(argv[2], NULL, 10)));
 		return 0;
 	}

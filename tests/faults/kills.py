@@ -1,13 +1,14 @@
 """SIGKILL and other signals at random moments, and full disks: of an import, a comparison, a sweep and a recording.
 
-    python tests/faults/kills.py [--points N] [--signals N] [--disks N] [--verbs import,compare,sweep,record] [--seed N]
+    python tests/faults/kills.py [--points N] [--signals N] [--disks N] [--pairs N] [--verbs import,compare,sweep,record] [--seed N]
 
-Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be the
-old one or the whole new one, and none of its processes may be left. Now and then it runs again over what was left, and must end as
-it did the first time. A sweep goes on from one kill to the next; no run of it may be lost or done twice. At --signals moments it gets
-SIGINT, SIGTERM or SIGHUP, alone or with its children. Then it must end with the documented status and line, and leave no process
-and no file but its output, whole. With --disks, each verb writes to that many disks, from one that is too small for anything to
-one that is large enough. Either it says so in one line and leaves nothing, or all of its output is there.
+Each verb runs once whole. Then it is killed at --points moments, drawn from all of its time. After each kill its output must be
+the old one or the whole new one, and none of its processes may be left. Now and then it runs again over what was left, and must
+end as it did the first time. A sweep goes on from one kill to the next; no run of it may be lost or done twice. At --signals
+moments it gets SIGINT, SIGTERM or SIGHUP, alone or with its children. Then it must end with the documented status and line, and
+leave no process and no file but its output, whole. With --disks, each verb writes to that many disks, from one that is too small
+for anything to one that is large enough. Either it says so in one line and leaves nothing, or all of its output is there. Of
+--pairs, two commands write one output at the same time: it is whole then, and a second sweep says that there is one.
 
 Prints a line for each verb; the status is 1 where something did not hold, 4 where a tool is missing.
 """
@@ -298,11 +299,36 @@ def fill(verb: Verb, disks: int) -> tuple[int, list[str]]:
     return served, wrong
 
 
+def pair(verb: Verb, pairs: int, draw: random.Random) -> tuple[int, list[str]]:
+    """Returns how many pairs there were, and what failed."""
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="slabyard-pairs-") as place:
+        took, right, failed = undisturbed(verb, Path(place) / "first")
+        if right is None:
+            return 0, [failed]
+        for number in range(pairs):
+            folder, after = Path(place) / f"pair-{number}", draw.uniform(0, took)
+            folder.mkdir()
+            processes = [start(verb, folder)]
+            time.sleep(after)
+            processes.append(start(verb, folder))
+            ends = [(process.communicate(timeout=LONG)[1].splitlines(), process.returncode) for process in processes]
+            try:
+                assert verb.output(folder) == right, "neither one's nor the other's output"
+                assert {path.name for path in folder.iterdir()} <= OUTPUTS, "other files are left"
+                refused = [said for said, status in ends if status]
+                assert not refused or (verb.goes_on and len(refused) == 1 and "another sweep writes there" in refused[0][-1]), refused
+            except Exception as error:
+                wrong.append(f"{verb.name}, twice, {after:.3f} of {took:.3f} s later: {type(error).__name__}: {error}")
+    return pairs, wrong
+
+
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--signals", type=int, default=20)
     parser.add_argument("--disks", type=int, default=50)
+    parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--verbs", default="import,compare,sweep,record")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(words)
@@ -310,19 +336,16 @@ def main(words: list[str]) -> int:
     draw = random.Random(options.seed)
     held = True
     for verb in chosen:
-        if options.points:
-            done, wrong = kill(verb, options.points, draw)
-            print(f"{verb.name}: killed {done} times, {len(wrong)} times something did not hold", flush=True)
-            held = held and not wrong
-            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
-        if options.signals:
-            done, wrong = interrupt(verb, options.signals, draw)
-            print(f"{verb.name}: interrupted {done} times, {len(wrong)} times something did not hold", flush=True)
-            held = held and not wrong
-            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
-        if options.disks:
-            done, wrong = fill(verb, options.disks)
-            print(f"{verb.name}: {done} full disks, {len(wrong)} times something did not hold", flush=True)
+        for what, count, tried in (
+            ("kills", options.points, lambda: kill(verb, options.points, draw)),
+            ("other signals", options.signals, lambda: interrupt(verb, options.signals, draw)),
+            ("full disks", options.disks, lambda: fill(verb, options.disks)),
+            ("pairs", options.pairs, lambda: pair(verb, options.pairs, draw)),
+        ):
+            if not count:
+                continue
+            done, wrong = tried()
+            print(f"{verb.name}: {done} {what}, {len(wrong)} times something did not hold", flush=True)
             held = held and not wrong
             print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
     return 0 if held else 1

@@ -5,7 +5,7 @@ its own allocators and each policy of slabyard. Under QEMU, every policy of slab
 without checks on one CPU and on two. No log has trouble, with the kernel's own checks on in all our kernels, and every invariant
 of the heap holds at the end. A whole-boot trace is complete, and its replay agrees with the kernel. The logged calls of a kernel
 on slabyard, replayed, hold the same pages. A flame graph finds its functions, a kernel's instructions are counted, and the
-benchmark inside the kernel comes to its end.
+benchmark inside the kernel comes to its end. What a kernel takes over from another one is as compiled for it.
 
 The workloads are those of `slabyard kernel run`, with less to do (LESS): QEMU without KVM takes twenty times as long as a
 processor. Tests for QEMU are one group, so that two guests of four CPUs never run at the same time (pytest -n). They run on x86_64,
@@ -20,13 +20,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import re
 import shlex
+import shutil
+import struct
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from slabyard.kernels import bench, build, fidelity, flame, kinds, machine, run, source, versions, workloads
+from slabyard.kernels import bench, build, cache, fidelity, flame, kinds, machine, run, seed, source, versions, workloads
 from slabyard.base.terminal import Progress
 from slabyard.study import ferreira_runs
 
@@ -109,12 +113,52 @@ def one_boot(linux: str, spec: str, arch: str, parts: list[workloads.Workload], 
     return dataclasses.replace(planned, job=job, hardware=hardware)
 
 
+def folder_of(request: build.Request) -> Path:
+    """make's folder of a kernel, which is built again where that was removed."""
+    kernel, folder = build.build(request), cache.folder("builds") / build._name(request)
+    if not folder.is_dir():
+        shutil.rmtree(kernel.folder)
+        build.build(request)
+    return folder
+
+
+def contents(compiled: bytes) -> list[bytes]:
+    """What an object brings into a kernel, section by section."""
+    (start,), (count,) = struct.unpack_from("<Q", compiled, 0x28), struct.unpack_from("<H", compiled, 0x3C)
+    sections = (struct.unpack_from("<IIQQQQ", compiled, start + 64 * at) for at in range(count))
+    return [compiled[where : where + size] for _, kind, flags, _, where, size in sections if kind == 1 and flags & 2]
+
+
 def passed(done: run.Run) -> None:
     """Everything came to its end, the hog to its own, and nothing is wrong."""
     assert done.trouble == []
     assert "Out of memory: Killed process" in done.texts["log"]
     assert done.figures["held_pages_peak"] >= done.figures["held_pages_start"] > 100
     assert done.figures["system_seconds"] > 0
+
+
+@pytest.mark.skipif("6.1" not in LINUXES, reason="not asked for")
+@emulated
+def test_what_slob_takes_over_from_slub_is_as_compiled_for_slob(arch: str, tmp_path: Path) -> None:
+    wanted = (build.Request(source.find(None, "6.1"), arch, kinds.KINDS[name], small=True) for name in ("slub", "slob"))
+    slub, slob = map(folder_of, wanted)
+    compared = 0
+    for remembered in slob.rglob(".*.o.cmd"):
+        text = remembered.read_text()
+        command = text.partition("\n")[0].partition(" := ")[2]
+        name = str(remembered.relative_to(slob)).replace(f"/{remembered.name}", f"/{remembered.name[1:-4]}")
+        theirs, taken = slub / name, slob / name
+        if not (theirs.is_file() and taken.is_file()) or theirs.stat().st_mtime_ns != taken.stat().st_mtime_ns:
+            continue
+        if f"-o {name} " not in command or seed.takes_more(remembered, text) or b"kmalloc" not in taken.read_bytes():
+            continue
+        again = tmp_path / "again.o"
+        command = re.sub(r"-Wp,-MMD,\S+", f"-Wp,-MMD,{tmp_path}/again.d", command)
+        command = re.sub(rf"(?<=\s){re.escape(name)}(?=\s|$)", str(again), command)
+        subprocess.run(command, shell=True, cwd=slob, check=True, capture_output=True)
+        assert contents(again.read_bytes()) == contents(taken.read_bytes()), name
+        compared += 1
+    assert compared > 100, "nearly all callers of kmalloc are taken over"
 
 
 @UM

@@ -18,6 +18,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -353,8 +354,33 @@ static void forked_beside_reader(void)
 	session_free(present);
 }
 
+/* A child frees an address that is no object's, or one a second time: it ends, and other memory stays. */
+static void foreign_frees(void)
+{
+	static char statics[3 * 65536];
+	char *inside = (char *)(((uintptr_t)statics + 65536) & ~(uintptr_t)65535), local[10];
+	char *mapped = kvmalloc(64 << 20, GFP_KERNEL), *gone = kvmalloc(64 << 20, GFP_KERNEL);
+	const void *addresses[] = { statics + 1, local, inside, mapped + 65536, (void *)65536, gone };
+
+	CHECK(mapped && gone);
+	kvfree(gone);
+	for (unsigned i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		int status = 0;
+		pid_t child = fork();
+
+		if (!child) {
+			kvfree(addresses[i]);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	}
+	kvfree(mapped);
+}
+
 int main(void)
 {
+	foreign_frees();
 	newer_names();
 	no_size();
 	pages();

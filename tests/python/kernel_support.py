@@ -118,6 +118,10 @@ def make_tree(folder: Path, linux: str = "6.1") -> Path:
         registers = folder / "arch/x86/um/os-Linux/registers.c"
         registers.parent.mkdir(parents=True)
         registers.write_text(REGISTERS)
+        header = folder / "include/linux/slab.h"
+        header.parent.mkdir(parents=True)
+        header.write_text("#define KMALLOC_SHIFT_HIGH\tPAGE_SHIFT\n" + "#ifndef CONFIG_SLOB\n#endif\n" * 4)
+        (folder / "mm/slob.c").touch()
         for arch in ("x86", "arm64"):
             kconfig = folder / f"arch/{arch}/Kconfig"
             kconfig.parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +129,8 @@ def make_tree(folder: Path, linux: str = "6.1") -> Path:
     timer = folder / edits.KNOWN_TIMER.path
     timer.parent.mkdir(parents=True)
     timer.write_text("unsigned int lapic_timer_period = 0;\n")
+    (folder / "drivers").mkdir()
+    (folder / "drivers/Makefile").write_text("obj-y\t+= soc/\nobj-y += iommu/\nobj-y += gpu/\nobj-y += i2c/ i3c/ media/\n")
     allocator = "obj-$(CONFIG_SLOB) += slob.o" if linux == "6.1" else "obj-y += slub.o"
     (folder / "mm/Makefile").write_text(f"obj-y := filemap.o\n{allocator}\n")
     (folder / "Makefile").write_text(MAKEFILE.replace("PATCHLEVEL = 1\n", f"PATCHLEVEL = {linux.split('.')[1]}\n"))

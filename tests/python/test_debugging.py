@@ -186,9 +186,129 @@ def test_what_is_mapped_is_searched_for_pointers_as_far_as_it_can_be(build: Call
     assert (done.returncode, done.stderr) == (0, "slabyard: leaks are not looked for: /proc/self/maps cannot be read\n")
 
 
+NO_LEAK = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int ready;
+
+__attribute__((noinline)) static void wipe(void)
+{
+    volatile char below[8192];
+
+    for (size_t i = 0; i < sizeof(below); i++)
+        below[i] = 0;
+}
+
+/* Only the thread's registers have the object. */
+static void *hold(void *nothing)
+{
+    register void *object = malloc(77);
+
+    wipe();
+    ready = 1;
+    for (;;)
+        __asm__ volatile("" : "+r"(object));
+    return nothing;
+}
+
+static void *leave(void *nothing)
+{
+    sleep(1);
+    puts("the buffer of this stream is no leak");
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    int status;
+
+    if (!strcmp(argv[1], "left")) {
+        pthread_create(&thread, NULL, leave, NULL);
+        pthread_exit(NULL);
+    }
+    pthread_create(&thread, NULL, hold, NULL);
+    while (!ready)
+        usleep(1000);
+    if (!fork()) {
+        if (argc > 2)
+            *(void *volatile *)&argv[2] = malloc(55), argv[2] = NULL;
+        exit(7);
+    }
+    wait(&status);
+    return WEXITSTATUS(status);
+}
+"""
+
+
+def test_no_leak_is_told_of_what_another_thread_had(build: Callable[[str, str], Path]) -> None:
+    """After a fork, which leaves its registers behind; after the end of the main thread, when the process's list of mappings is empty."""
+    program = build("no_leak", NO_LEAK)
+    assert (run(program, "left", debug="L").stderr, run(program, "left", debug="L").returncode) == ("", 0)
+    done = run(program, "forked", debug="L")
+    assert (done.returncode, done.stderr) == (7, "")
+    done = run(program, "forked", "lose", debug="L")
+    assert done.returncode == 7 and done.stderr.count("slabyard: leak: 0x") == 1 and "size=55" in done.stderr, done.stderr
+
+
 def test_a_fault_in_a_guarded_object_names_it(build: Callable[[str, str], Path]) -> None:
     source = BUGGY.replace("object[100] = 1;", "object[200] = 1;")
     done = run(build("guarded", source), "past", debug="GU")
     assert done.returncode == -6 and done.stderr.startswith("slabyard: write past the end: 0x") and "allocate_it" in done.stderr
     done = run(build("guarded", source), "freed", debug="GU")
     assert done.returncode == -6 and done.stderr.startswith("slabyard: write after free: 0x")
+
+
+HANDLED = """
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char *volatile object;
+
+__attribute__((noinline)) void allocate_it(int signal)
+{
+    object = malloc((size_t)signal + 100);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) void spin(void)
+{
+    alarm(1);
+    while (!object)
+        ;
+    __asm__ volatile("");
+}
+
+/* Its first instruction is the fault. */
+__attribute__((noinline)) void touch(char *at)
+{
+    *at = 1;
+}
+
+int main(void)
+{
+    signal(SIGALRM, allocate_it);
+    spin();
+    touch(object + 300);
+    return 0;
+}
+"""
+
+
+def test_stacks_lead_through_signal_handlers(build: Callable[[str, str], Path]) -> None:
+    """To the function that the signal has interrupted, and nothing else between."""
+    done = run(build("handled", HANDLED), debug="GU")
+    assert done.returncode == -6, done.stderr
+    stacks: list[list[str]] = []
+    for line in done.stderr.splitlines():
+        if " by thread=" in line:
+            stacks.append([])
+        elif stacks and line.startswith("    "):
+            stacks[-1].append(line.split()[0])
+    assert [stack[: stack.index("main") + 1] for stack in stacks] == [["allocate_it", "spin", "main"], ["touch", "main"]]

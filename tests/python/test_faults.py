@@ -34,5 +34,12 @@ def test_system_calls_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
 def test_killed_at_any_moment(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     disks = "3" if verb == "import" and os.geteuid() == 0 else "0"
-    status = _module("kills").main(["--points", "4", "--signals", "4", "--disks", disks, "--verbs", verb])
+    status = _module("kills").main(["--points", "4", "--signals", "4", "--disks", disks, "--pairs", "0", "--verbs", verb])
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["import", "compare", "sweep", "record"])
+def test_two_commands_that_write_one_output(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    status = _module("kills").main(["--points", "0", "--signals", "0", "--disks", "0", "--pairs", "1", "--verbs", verb])
     assert status == 0, capsys.readouterr().out

@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -24,7 +25,7 @@ from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
 from slabyard.kernels import build, cache, config, edits, kinds, ports, seed, source, tools, versions
 
-SLUB, SLOB = kinds.KINDS["slub"], kinds.KINDS["slob"]
+SLUB, SLAB, SLOB = (kinds.KINDS[name] for name in ("slub", "slab", "slob"))
 NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
 ORIGINAL = "obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n"
 
@@ -322,6 +323,34 @@ def test_an_edit_must_find_its_place_once(tmp_path: Path, content: str, count: i
         copy_of(tree)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_copy_has_no_file_that_no_kernel_is_made_from(tmp_path: Path, packed: bool) -> None:
+    tree = make_tree(tmp_path / "linux-6.1.7")
+    left_out = {"arch/arm/mach-a/a.c", "arch/arm64/boot/a.dts", "drivers/gpu/drm/a.h", "drivers/net/ethernet/a.c", "Documentation/a/b.rst"}
+    kept = {"arch/arm64/a.S", "drivers/net/loopback.c", "drivers/gpu/drm/Kconfig", "drivers/net/ethernet/Makefile", "Documentation/Kconfig",
+            "drivers/usbx/a.c"}  # fmt: skip
+    for path in left_out | kept:
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).touch()
+    given = tmp_path / "linux.tar.gz"
+    with tarfile.open(given, "w:gz") as tar:
+        tar.add(tree, tree.name)
+    copy = prepare(source.find(given if packed else tree))
+    assert {path for path in left_out | kept if (copy / path).is_file()} == kept
+
+
+def test_slob_has_kmalloc_as_the_others_have_it(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    copy = copy_of(tree)
+    header, slob = ((copy / path).read_text() for path in ("include/linux/slab.h", "mm/slob.c"))
+    assert header == "#define KMALLOC_SHIFT_HIGH\t(PAGE_SHIFT + 1)\n" + "#if 1\n#endif\n" * 4
+    assert "kmalloc_caches[NR_KMALLOC_TYPES]" in slob and "kmalloc_trace(" in slob and "kmalloc_node_trace(" in slob
+    (tree / "include/linux/slab.h").write_text(header.replace("#if 1", "#ifndef CONFIG_SLOB", 3).replace("(PAGE_SHIFT + 1)", "PAGE_SHIFT"))
+    source._ident.cache_clear()
+    with pytest.raises(UserError, match=r"slab\.h of the kernel source is not as in .*: 3 places to change, not 4"):
+        copy_of(tree)
+
+
 def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     contents = {"mm/own.c": b"first"}
@@ -449,14 +478,14 @@ def test_a_kernel_on_another_allocator_starts_from_what_does_not_depend_on_it(tm
     remember(folder, copy, "inside", b"\0kfree\0", more=f"  {copy}/mm/slab.h \\\n")
     (folder / "include/config").mkdir(parents=True)
     (folder / "include/config/SLUB").touch()
-    build.build(build.Request(found, "um", SLOB))
+    build.build(build.Request(found, "um", SLAB))
     assert (copy / "configured").read_text() == "tinyconfig\n", "made once, and copied with the rest"
-    other = folder.with_name(folder.name.replace("slub", "slob"))
+    other = folder.with_name(folder.name.replace("slub", "slab"))
     dependent = {path.name.split(".")[1] for path in other.glob(".*.cmd") if "config/SLUB" in path.read_text()}
     assert dependent == {"calls", "inlines", "asks", "debugs", "inside", "killed"}
     assert (other / "frees.o").exists() and not (other / "killed.o").exists(), "a compiler had been killed at it"
     assert (other / "include/config/SLUB").exists(), "what make knows of the options that it has built with"
-    assert "CONFIG_SLOB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
+    assert "CONFIG_SLAB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
 
 
 def takes_caches(*places: tuple[int, int]) -> bytes:
@@ -489,8 +518,12 @@ def test_slub_and_slab_differ_below_32_bytes(tmp_path: Path, places: list[tuple[
     asks = remember(tmp_path, tmp_path, "asks", takes_caches(*places))
     for old, new, wanted in (("slub", "slab", of_slub), ("slab", "slub", of_slab)):
         assert seed.depends("x86_64", old, new)(asks, asks.read_text()) == wanted
-    assert seed.depends("um", "slub", "slab")(asks, asks.read_text()) and seed.depends("x86_64", "slub", "slob")(asks, asks.read_text())
-    assert not seed.depends("arm64", "slub", "slab")(asks, asks.read_text())
+        assert seed.depends("x86_64", old.replace("slub", "slob"), new.replace("slub", "slob"))(asks, asks.read_text()) == wanted
+    for arch, old, new, wanted in (
+        ("um", "slub", "slab", True), ("um", "slub", "slob", False), ("um", "slub", "slub_tiny", True), ("arm64", "slub", "slab", False),
+        ("x86_64", "slub", "slob", False), ("x86_64", "slob", "slabyard", False),
+    ):  # fmt: skip
+        assert seed.depends(arch, old, new)(asks, asks.read_text()) == wanted, (arch, old, new)
 
 
 def test_where_kmalloc_is_alike_its_callers_are_too(tmp_path: Path) -> None:

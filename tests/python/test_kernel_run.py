@@ -154,7 +154,9 @@ def test_workloads_and_commands() -> None:
 
 
 def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
-    done = run.once(plan)
+    ends: list[None] = []
+    done = run.once(plan, ended=lambda: ends.append(None))
+    assert ends == [None]
     assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
         "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "context_switches": 7, "boot_seconds": 0.5, "held_pages_start": 1000,

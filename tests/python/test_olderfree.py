@@ -229,6 +229,33 @@ def test_a_slab_is_of_the_cpu_that_uses_it_first(tmp_path: Path) -> None:
     assert laid["cpu"].tolist() == [1] * 16 + [0] * 16
 
 
+def test_empty_slabs_are_where_the_kernel_keeps_them(tmp_path: Path) -> None:
+    """Fourteen slabs, of which the trace uses ten empty ones, on one CPU. A node keeps five of them; the other five are on lists
+    of CPUs, or they had gone back. What is used first is there."""
+    build = of_slabs(14, 64)
+    build.metadata.cpus, build.metadata.kernel = 2, "6.18.0"
+    for number in range(10):
+        used(build, 100 + number, range(16), 16 * number, cpu=0)
+    path = build.write(tmp_path / "t.parquet")
+    laid = section(path, b"laid")
+    slabs = slabs_of(laid)
+    assert [one == "." * 16 for one in slabs] == [True] * 5 + [False] * 4 + [True] * 5
+    assert laid["cpu"][::16].tolist()[:5] == [0] * 5 and sorted(set(laid["cpu"][::16].tolist()[9:])) == [0, 1]
+    with Workload(path, Options()) as workload:
+        assert workload.exact("slub")["caches"][0]["pages_start"] == 14
+
+
+def test_a_cache_without_an_object_in_use_has_its_slabs(tmp_path: Path) -> None:
+    build = of_slabs(3, 0)
+    build.metadata.kernel = "6.18.0"
+    for number in range(3):
+        used(build, 100 + number, range(16), 16 * number)
+    path = build.write(tmp_path / "t.parquet")
+    assert slabs_of(section(path, b"laid")) == ["." * 16] * 3
+    with Workload(path, Options()) as workload:
+        assert workload.exact("slub")["caches"][0]["pages_start"] == 3
+
+
 def test_where_slabs_came_all_others_were_full(tmp_path: Path) -> None:
     """slabinfo counts 20 objects, and a slab came when 4 of 32 places had been taken: there were 28."""
     build = of_slabs(2, 20)

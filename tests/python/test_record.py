@@ -332,6 +332,10 @@ def test_frames_that_are_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "kpageflags").write_bytes(flags.tobytes())
     found = moments.slab_frames(tmp_path / "kpageflags")
     assert found is not None and found.tolist() == [5, 6, 299_999]
+    flags[[5, 100, 600]] = 0, 1 << 7, 1 << 7
+    (tmp_path / "kpageflags").write_bytes(flags.tobytes())
+    assert moments.slab_frames_again(found, tmp_path / "kpageflags").tolist() == [6, 100, 299_999], "where there were some"
+    assert moments.slab_frames_again(found[:0], tmp_path / "kpageflags").tolist() == []
     monkeypatch.setattr(moments, "MOST_FRAMES", 299_999)
     assert moments.slab_frames(tmp_path / "kpageflags") is None
     assert moments.slab_frames(tmp_path / "absent") is None

@@ -35,6 +35,7 @@ def test_one_in_n(program: str, policy: str) -> None:
     assert done.returncode == 0, done.stderr
     assert 300 < int(done.stdout) < 500, "of 400 in the mean"
     assert _run([program, "count", "20000"], policy, "off").stdout == "0\n"
+    assert 300 < int(_run([program, "count", "200000", "1"], policy, "500").stdout) < 500, "of a single byte likewise"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

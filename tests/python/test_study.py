@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
 from slabyard.command import study_verb
 from slabyard.kernels.kinds import Kind
+from slabyard.kernels.versions import DEFAULT
 from slabyard.study import document, papers, study, tables
 from slabyard.study.model import (
     HOLDS, IN_PART, NOT, RECORDS, UNTOLD, Claim, Data, Done, Figure, Item, LeftOut, Outcome, Picture, Sheet, repeated,
@@ -107,9 +110,11 @@ def test_a_study_that_was_ended_goes_on(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run([item("one", lambda _: {"first": [2.0, 2.0]}), item("two", measure(True))], tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.parts"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", f"bonwick-two.full-{DEFAULT}.parts"]
+    run([item("two", measure(False))], tmp_path, quick=True)
+    assert ran == ["a", "b", "a", "b"], "a quick run has parts of its own"
     done = run([item("one", measure(True)), item("two", measure(False))], tmp_path)
-    assert ran == ["a", "b", "b"] and [one.outcome.verdict for one in done] == [HOLDS, HOLDS]
+    assert ran[4:] == ["b"] and [one.outcome.verdict for one in done] == [HOLDS, HOLDS]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bonwick-one.json", "bonwick-two.json"]
     assert run([item("one", measure(True))], tmp_path)[0].record == done[0].record  # not run again
 
@@ -147,6 +152,33 @@ def test_parts_side_by_side_are_kept_as_they_end(tmp_path: Path) -> None:
     Work(False, QUIET, kept).side_by_side({"done": lambda: 1})
     again = Work(False, QUIET, kept)
     assert again.side_by_side({"new": lambda: 2, "done": fails}) == {"new": 2, "done": 1} and again.parts == {"done": 1, "new": 2}
+
+
+def test_what_is_timed_runs_alone_and_what_follows_it_beside_the_next_one(tmp_path: Path) -> None:
+    timing: list[str] = []
+    begun = {name: threading.Event() for name in "abc"}
+
+    def part(name: str, follower: str, over: Callable[[], None]) -> str:
+        assert not timing, "another one is being timed"
+        timing.append(name)
+        begun[name].set()
+        assert not follower or not begun[follower].wait(0.2)
+        timing.remove(name)
+        over()
+        assert not follower or begun[follower].wait(60), "the next one begins before this one ends"
+        over()  # does nothing more
+        return name
+
+    parts = {name: functools.partial(part, name, follower) for name, follower in (("a", "b"), ("b", "c"), ("c", ""))}
+    work = Work(False, QUIET, tmp_path / "one.parts")
+    assert work.timed(parts) == {name: name for name in "abc"} and work.parts == {name: name for name in "abc"}
+    assert work.timed({"a": lambda over: "not again"}) == {"a": "a"}
+
+    def fails(over: Callable[[], None]) -> str:
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        Work(False, QUIET, None).timed({"fails": fails, "next": lambda over: "done"})
 
 
 def test_parts_are_steps_of_the_progress(tmp_path: Path) -> None:
@@ -187,7 +219,10 @@ def test_quick_and_full_records_are_not_taken_for_each_other(tmp_path: Path) -> 
     assert (quick[0].record["data"]["first"][0], full[0].record["data"]["first"][0]) == (3.0, 5.0)
 
 
-@pytest.mark.parametrize(("name", "text"), [("bonwick-one.json", "{"), ("bonwick-one.json", '{"schema": 99}'), ("bonwick-one.parts", "[")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("bonwick-one.json", "{"), ("bonwick-one.json", '{"schema": 99}'), (f"bonwick-one.full-{DEFAULT}.parts", "[")],
+)
 def test_a_broken_record_is_told_of(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match="remove it"):
@@ -227,8 +262,8 @@ def test_the_study_goes_on_without_what_cannot_be_run() -> None:
 def test_kernels_are_built_before_the_first_item(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
-        assert small
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool, linux: str) -> None:
+        assert small and linux == DEFAULT
         happened.append(f"{arch} {kind.name} {outlined}")
         if arch == "arm64":
             raise UserError("no room")
@@ -253,7 +288,7 @@ def test_kernels_of_two_configurations_are_built_side_by_side(monkeypatch: pytes
     met = threading.Barrier(2, timeout=60)
     happened: list[str] = []
 
-    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool) -> None:
+    def built(arch: str, kind: Kind, _: Progress, outlined: bool, small: bool, linux: str) -> None:
         if kind.name in ("slab", "slob"):
             met.wait()
         happened.append(kind.name)
@@ -263,6 +298,39 @@ def test_kernels_of_two_configurations_are_built_side_by_side(monkeypatch: pytes
     run([dataclasses.replace(item("one", lambda _: {"first": [2.0, 2.0]}), kernels=kernels)], None)
     assert happened[0] == "slub" and sorted(happened) == ["slab", "slabyard", "slob", "slub"]
     assert happened.index("slob") < happened.index("slabyard"), "it begins from slob's objects"
+
+
+def test_kernels_of_another_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An allocator that it does not have is slabyard's; a record tells its Linux, and is none of another."""
+    built: list[str] = []
+    monkeypatch.setattr(study.source, "find", lambda given, linux=DEFAULT: types.SimpleNamespace(linux=f"{linux}.9"))
+    monkeypatch.setattr(study.build, "from_installed", lambda arch, kind, *_, linux, **__: built.append(f"{linux} {kind.name}"))
+    monkeypatch.setattr(study.tools, "compiler_version", lambda _: "")
+    monkeypatch.setattr(study.kernel_cost, "qemu_version", lambda _: "")
+    runs: list[str] = []
+
+    def boots(work: Work) -> Data:
+        runs.append(work.linux)
+        specs = work.specs(("slub", "slob", "slub_tiny"))
+        return {"first": [2.0, 2.0], "specs": {text: spec.text for text, spec in specs.items()}}
+
+    kernels = [("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard", "slub_tiny")]
+    wanted = [dataclasses.replace(item("boots", boots), kernels=kernels), item("replays", boots)]
+
+    def of(linux: str) -> list[Done]:
+        return study.run(wanted, True, tmp_path, QUIET, lambda _: None, linux=linux)
+
+    old, new = of(DEFAULT), of("6.12")
+    had = {DEFAULT: ("slub", "slab", "slob", "slabyard"), "6.12": ("slub", "slabyard", "slub_tiny")}
+    assert sorted(built) == sorted(f"{linux} {kind}" for linux, mine in had.items() for kind in mine)
+    assert runs == [DEFAULT, DEFAULT, "6.12"], "replays are the same for all"
+    assert [one.record.get("linux") for one in (*old, *new)] == [None, None, "6.12", None]
+    assert old[0].record["data"]["specs"] == {"slub": "slub", "slob": "slob"}
+    assert new[0].record["data"]["specs"] == {"slub": "slub", "slob": "slabyard:slob", "slub_tiny": "slub_tiny"}
+    assert new[0].record["versions"]["linux"] == "6.12.9"
+    assert any("Linux 6.12" in one for one in new[0].outcome.notes) and not old[0].outcome.notes
+    of("6.12")
+    assert len(runs) == 3, "its record is there"
 
 
 def test_what_is_exact_is_run_beside_the_builds_and_told_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

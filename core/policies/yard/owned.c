@@ -120,7 +120,7 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 }
 
 /* Links the next `objects` uncarved objects, at least one, in front of the freelist, in order of address. */
-static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
+static void link_next(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
 	size_t size = cache->base.cache.size, before = sy__node_objects(own->slab) - own->uncarved;
 	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + before * size;
@@ -140,21 +140,15 @@ static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own,
 #endif
 }
 
-/* Carves for an empty freelist: to the end of the page; of large objects as many as are carved already, up to CARVED_AHEAD. */
-static void carve_some(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
+/* Carves what is left, or a part: to the end of the page; of large objects as many as are carved already, up to CARVED_AHEAD. */
+void sy__yard_carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, bool all)
 {
 	uint32_t before = sy__node_objects(own->slab) - own->uncarved, ahead = 1 + lesser(before, CARVED_AHEAD - 1);
 	uint32_t room = (uint32_t)(SY_PAGE_SIZE - ((size_t)before * cache->base.cache.size & (SY_PAGE_SIZE - 1)));
 	uint32_t objects = room / cache->base.cache.size;
 
-	carve(cache, own, lesser(objects > ahead ? objects : ahead, own->uncarved));
-}
-
-/* Carves all that is left, before the slab leaves the slot. */
-void sy__yard_end_carving(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
 	if (own->uncarved)
-		carve(cache, own, own->uncarved);
+		link_next(cache, own, all ? own->uncarved : lesser(objects > ahead ? objects : ahead, own->uncarved));
 }
 
 /* ---- Refilling ------------------------------------------------------------------------------------------------------- */
@@ -215,7 +209,7 @@ static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, s
 			continue;
 		}
 		if (own->uncarved) {
-			carve_some(cache, own);
+			sy__yard_carve(cache, own, false);
 			return true;
 		}
 		if (leave(cache, own, slab, &old))

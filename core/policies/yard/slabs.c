@@ -77,15 +77,15 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 	struct sy__node_slab *slab = sy__node_slab(page);
 	struct sy__node *node = sy__node_of(&cache->base, page);
 	void *first = sy__yard_local(slab)->freelist, *last = NULL;
-	uint32_t count = slab->local_objects;
+	uint32_t count = slab->local_objects, unlinked = sy__node_unlinked(page);
 	bool ends = !SY__IS_HARDENED && count == sy__yard_in_use_now(slab), discard;
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__lock(&node->lock);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
-	slab->emptied_pages = 0;
+	slab->local_objects = 0;
 	do {
-		new = (old & ~SY__WORD_FROZEN) - (ends ? count * SY__WORD_ONE_IN_USE : 0);
+		new = (old & ~SY__WORD_FROZEN) - (ends ? count : unlinked) * SY__WORD_ONE_IN_USE;
 		if (ends || !count)
 			continue;
 		new = sy__word_push(new, first, count);
@@ -100,7 +100,7 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 }
 
 /* Takes the active slab from a slot; returns pages that went back. In the slot's local section. The freelist goes in front of the slab's
- * local list, and uncarved objects in front of that, unless the slab ends. */
+ * local list, and uncarved objects in front of that, unless the slab ends. Hardened, these stay uncarved, unless nothing else is free. */
 uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
 	struct sy_page *page = own->slab;
@@ -115,10 +115,10 @@ uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct
 	else
 		own->freelist = sy__yard_local(slab)->freelist;
 	free += slab->local_objects;
-	if (free != sy__yard_in_use_now(slab) || SY__IS_HARDENED)
-		sy__yard_end_carving(cache, own);
+	if (SY__IS_HARDENED ? !own->freelist && sy__word_full(sy__node_word(page)) : free != sy__yard_in_use_now(slab))
+		sy__yard_carve(cache, own, !SY__IS_HARDENED);
 	sy__yard_local(slab)->freelist = own->freelist;
-	slab->local_objects = (uint16_t)free;
+	slab->local_objects = (uint16_t)(free - sy__node_unlinked(page));
 	own->slab = NULL;
 	own->freelist = NULL;
 	own->bottom = 0;

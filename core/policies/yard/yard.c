@@ -42,7 +42,8 @@
  *
  * Invariants, verified by check.c: owned slabs are exactly those of slots, and bear their slot's mark; a slab that nobody owns is
  * on its node's list if and only if it has free objects; in use + pushed + given back = objects, where "in use" has what is
- * ready, local, uncarved or remote; every free object is in its slab, at a multiple of the size, on one list, once.
+ * ready, local, uncarved or remote; every free object is in its slab, at a multiple of the size, on one list, once. Hardened, a partial
+ * slab may have uncarved objects, as to link them would touch their memory; they are then not in use.
  */
 #include "yard.h"
 
@@ -128,8 +129,9 @@ static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	uint64_t old = sy__node_freeze(slab);
 
 	*sy__yard_local(slab) = (struct sy__yard_local){ NULL, 0, 0 };
-	slab->emptied_pages = 0;
+	slab->local_objects = 0;
 	sy__yard_activate(cache, own, page);
+	own->uncarved = (uint16_t)sy__node_unlinked(page);
 	sy__yard_fill(cache, own, sy__word_first(old, sy__page_address(cache->base.cache.heap, page)), sy__word_objects(old) - sy__word_in_use(old));
 }
 
@@ -195,7 +197,7 @@ static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsig
 	if (sy__retains(cache->base.cache.heap))
 		spare_more(own, page);
 	if (cache->base.cache.constructor)
-		sy__yard_end_carving(cache, own);
+		sy__yard_carve(cache, own, true);
 	object = sy__yard_refill(cache, slot, own, SY_ANY_NODE);
 	sy__local_end(slot);
 	return object;

@@ -232,7 +232,7 @@ extern const struct sy_this_slot sy__yard_this_slot;
 /* owned.c: what a slot has. In its local section, or a call. */
 void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
 void sy__yard_activate(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-void sy__yard_end_carving(const struct sy__yard_cache *, struct sy__yard_slot *);
+void sy__yard_carve(const struct sy__yard_cache *, struct sy__yard_slot *, bool all);
 void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);

@@ -87,7 +87,7 @@ def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]
 
 @contextlib.contextmanager
 def side_by_side(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that each start children and time nothing. Whatever ends the block ends what they are doing, and they begin nothing more."""
+    """Threads that each start children. Whatever ends the block ends what they are doing, and they begin nothing more."""
     ends = (*getattr(_thread, "ends", ()), threading.Event())
     with ThreadPoolExecutor(max(1, jobs), initializer=setattr, initargs=(_thread, "ends", ends)) as pool:
         try:

@@ -39,6 +39,7 @@ _EMPTY = {
     "trace-cmd": "damaged, or not by trace-cmd: trace-cmd report prints nothing of it",
     "perf.data": "perf recorded no event (not while something ran, or with options that leave out all that the kernel does)",
 }
+MISSING_FRAMES = 0.01  # share of the frames of slabs that may be missing; the kernel makes some while it is asked
 PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 
 
@@ -73,10 +74,26 @@ def import_recording(recording: Recording, output: Path) -> Metadata:
         window=(recording.start.time, recording.end.time),
         cgroup=recording.plan.cgroup,
         slab_frames=recording.slab_frames,
+        slab_shapes=slab_shapes(recording),
         snapshots=[recording.start.as_snapshot(), recording.end.as_snapshot()],
     )
     marks = ["--first-mark", recording.start.name, "--last-mark", recording.end.name]
     return _import([str(recording.data)], output, about, marks)
+
+
+def slab_shapes(recording: Recording) -> str:
+    """What the slabs of each cache are made of, in the form of slabyard-import; empty where page frames of slabs are missing, or slabs are
+    others' than those recorded. A slab that is missing would count as one that came unseen."""
+    lines = kernel.parse_slabinfo(recording.start.files.get("slabinfo", ""))
+    pages = sum(line.slabs * line.pages_per_slab for line in lines)
+    if recording.plan.cgroup or recording.slab_frames is None or pages - len(recording.slab_frames) > pages * MISSING_FRAMES:
+        return ""
+    attributes = recording.start.attributes or {}
+    return "".join(
+        f"{attributes.get(line.name, {}).get('object_size', line.object_size)} {line.object_size} {line.objects_per_slab} "
+        f"{line.pages_per_slab.bit_length() - 1} {line.name}\n"
+        for line in lines
+    )
 
 
 def import_described(source: Path | str | Sequence[Path | str], output: Path, about: About) -> Metadata:
@@ -136,14 +153,16 @@ def _import(sources: Sequence[str], output: Path, about: About, marks: list[str]
     with contextlib.ExitStack() as stack:
         inputs = open_inputs(sources, about, stack)
         size = ["--page-size", str(about.page_size)] if about.page_size else []
-        frames, passed = [], list(inputs.passed)
-        if about.slab_frames is not None:
-            file = stack.enter_context(tempfile.TemporaryFile())
-            file.write(about.slab_frames.astype(np.uint64).tobytes())
-            file.seek(0)
-            passed.append(file.fileno())
-            frames = ["--slab-frames", str(file.fileno())]
-        command = [program(PROGRAM), *inputs.options, *marks, *size, *frames]
+        known, passed = [], list(inputs.passed)
+        frames = b"" if about.slab_frames is None else about.slab_frames.astype(np.uint64).tobytes()
+        for option, content in (("--slab-frames", frames), ("--slab-shapes", about.slab_shapes.encode())):
+            if content:
+                file = stack.enter_context(tempfile.TemporaryFile())
+                file.write(content)
+                file.seek(0)
+                passed.append(file.fileno())
+                known += [option, str(file.fileno())]
+        command = [program(PROGRAM), *inputs.options, *marks, *size, *known]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = stack.enter_context(child(command, pass_fds=passed, env=environment, **streams))
         inputs.close()

@@ -67,6 +67,7 @@ class About:
     window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
     slab_frames: np.ndarray | None = None  # uint64[n], ascending: page frames that were slabs when it began; None: not known
+    slab_shapes: str = ""  # where none of these is missing: `size stride objects order name` of each cache, a line for each
 
     def describe(self, text: str) -> None:
         """Fills in what perf prints of a recording (`--header`), where it is not known already."""

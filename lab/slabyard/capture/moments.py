@@ -6,8 +6,9 @@ thousands of files, more than a thousand pages of slabs. So
 - the attributes are read before tracing begins, twice: the first pass pays for the dentries and inodes, the second one reads;
 - the files of /proc are opened and read once before tracing begins. They stay open, each with its buffer, so that reading them
   again allocates nothing;
-- which page frames are slabs (/proc/kpageflags) is read just before tracing begins. With it the trace knows its older slabs, and where
-  the direct map begins, without a guess;
+- which page frames are slabs (/proc/kpageflags) is read just before tracing begins, and again, where there were some, just before the
+  first snapshot. With it the trace knows its older slabs, and where the direct map begins, without a guess. A slab that is missing there
+  counts as one that came unseen, and the first reading takes seconds, in which the machine makes some;
 - slabinfo and meminfo are read first and together. The kernel keeps a part of meminfo's sums per CPU, up to some dozens of pages each;
   reading vm.stat_refresh (root only) adds them up first.
 
@@ -34,6 +35,7 @@ FRAME_FLAGS = Path("/proc/kpageflags")
 MOST_FRAMES = 16 << 20  # 64 GiB; to be told of so many takes the kernel some seconds
 _BLOCK = 1 << 20
 _SLAB, _FLAGS_BYTES = 7, 8  # a bit of a frame's flags, and their size
+_PAGEBLOCK = 512  # frames; slabs lie among slabs
 
 
 @dataclass
@@ -101,14 +103,30 @@ def slab_frames(path: Path = FRAME_FLAGS) -> np.ndarray | None:
     try:
         with path.open("rb", buffering=0) as file:
             while piece := file.read(_BLOCK):
-                flags = np.frombuffer(piece, np.uint64, len(piece) // _FLAGS_BYTES)
-                found.append(first + np.flatnonzero(flags >> np.uint64(_SLAB) & np.uint64(1)).astype(np.uint64))
-                first += len(flags)
+                found.append(_slabs_among(piece, first))
+                first += len(piece) // _FLAGS_BYTES
                 if first > MOST_FRAMES:
                     return None
     except OSError:
         return None
     return np.concatenate(found) if found else None
+
+
+def slab_frames_again(known: np.ndarray, path: Path = FRAME_FLAGS) -> np.ndarray:
+    """The same, where slabs were `known` a moment ago: only pageblocks that had some are looked at, which takes a tenth of the time."""
+    blocks = np.unique(known // np.uint64(_PAGEBLOCK)).astype(np.int64)
+    found = [np.empty(0, np.uint64)]
+    with path.open("rb", buffering=0) as file:
+        for run in np.split(blocks, np.flatnonzero(np.diff(blocks) > 1) + 1) if len(blocks) else []:
+            first = int(run[0]) * _PAGEBLOCK
+            found.append(_slabs_among(os.pread(file.fileno(), len(run) * _PAGEBLOCK * _FLAGS_BYTES, first * _FLAGS_BYTES), first))
+    return np.concatenate(found)
+
+
+def _slabs_among(flags: bytes, first: int) -> np.ndarray:
+    """uint64[n]: the frames that are slabs, by the flags of some from `first` on."""
+    words = np.frombuffer(flags, np.uint64, len(flags) // _FLAGS_BYTES)
+    return first + np.flatnonzero(words >> np.uint64(_SLAB) & np.uint64(1)).astype(np.uint64)
 
 
 def attributes(folder: Path = CACHES) -> dict[str, dict[str, str]] | None:

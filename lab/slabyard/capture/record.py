@@ -2,8 +2,8 @@
 
 What is recorded is what the command does, so whatever the recorder needs for itself is there before or left out:
 
-    attributes of caches -> perf, disabled -> launcher, waiting -> which frames are slabs -> enable -> snapshot "start" -> the command
-    -> snapshot "end" -> disable
+    attributes of caches -> perf, disabled -> launcher, waiting -> which frames are slabs -> enable -> the same again -> snapshot "start"
+    -> the command -> snapshot "end" -> disable
 
 Reading the attributes leaves objects that the kernel frees after a grace period, and the next steps give it the time. perf maps its
 ring buffers (one for each CPU, tens of MiB) before anything counts. It is told what to do over its control descriptors (`--control
@@ -165,6 +165,8 @@ def record(plan: Plan, beside: Path) -> Iterator[Recording]:
             reader.take("")  # pays for what this costs the first time after all the rest
             started = time.time()
             session.tell("enable")
+            if slab_frames is not None:
+                slab_frames = moments.slab_frames_again(slab_frames)
             start = reader.take("start")
             status, interrupted = _wait(plan, session, command)
             end = reader.take("end")

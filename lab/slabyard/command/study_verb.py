@@ -12,6 +12,7 @@ from ..base.errors import DONE, UserError
 from ..base.files import check_outputs, export_json, write_text
 from ..base.table import Cell, Figure, Table, results
 from ..base.terminal import Progress, note
+from ..kernels.versions import DEFAULT, VERSIONS
 from .words import add_format, add_verb, file, new_file
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def add(parent: Any) -> None:
     verb.add_argument(
         "-o", "--output", type=file, metavar="FOLDER", help="keep records in this folder; items with a record are not run again"
     )
+    verb.add_argument(
+        "--linux", choices=tuple(VERSIONS), default=DEFAULT, help="version of the kernels that are booted (default: %(default)s)"
+    )
     verb.add_argument("--traces", type=file, metavar="FOLDER", help="recordings that `sheaves` replays (default: the bundled ones)")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="also write one self-contained page, with the pictures")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="also write the records, with the verdicts")
@@ -49,8 +53,8 @@ def _study(options: argparse.Namespace) -> int:
         return DONE
     if options.paper is None:
         raise UserError("name a paper, or all; slabyard study --list shows what there is")
-    if options.recorded and (options.quick or options.output):
-        raise UserError("--recorded runs nothing; leave out --quick and -o")
+    if options.recorded and (options.quick or options.output or options.linux != DEFAULT):
+        raise UserError("--recorded runs nothing; leave out --quick, -o and --linux")
     if options.traces is not None and not any(options.traces.glob("*.parquet")):
         raise UserError(f"{options.traces}: no recordings (*.parquet) are there; TRACES={options.traces} traces/record.sh long makes some")
     check_outputs((options.report, options.export_json))
@@ -61,12 +65,13 @@ def _study(options: argparse.Namespace) -> int:
     else:
         with Progress(len(wanted)) as progress, _going_on(options.output is not None):
             if len(wanted) == 1:
-                done = study.run(wanted, options.quick, options.output, progress, lambda _: None, traces=options.traces)
+                done = study.run(wanted, options.quick, options.output, progress, lambda _: None, None, options.traces, options.linux)
             else:
                 if options.output is None:
                     note("this study keeps nothing if it is interrupted; with -o FOLDER it resumes where it stopped")
                 done = study.run(
-                    wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)), options.traces
+                    wanted, options.quick, options.output, progress, _tell, lambda one: left_out.append(_told(one)), options.traces,
+                    options.linux,
                 )  # fmt: skip
     status = max((one.error.status for one in left_out), default=DONE)
     if not done:

@@ -36,6 +36,7 @@ from ..base.errors import UserError
 from ..base.terminal import Progress
 from . import cache, config, seed, source, tools
 from .kinds import KINDS, Kind
+from .versions import DEFAULT
 
 NICENESS = "10"
 OBJECTS = {"um": 703, "x86_64": 1285, "arm64": 881}  # of a build of ours, as long as none was built here
@@ -97,15 +98,16 @@ class Kernel:
         return self.folder / "System.map"
 
 
-def from_installed(arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False, small: bool = False) -> Kernel:
-    """As build, of the source that is installed on this machine: of the version that the lab builds unasked. `small`: where the
-    architecture has such a configuration."""
-    return build(Request(source.find(None), arch, kind, outlined=outlined, small=small and arch in config.SMALL), progress)
+def from_installed(
+    arch: str, kind: Kind, progress: Progress | None = None, outlined: bool = False, small: bool = False, linux: str = DEFAULT
+) -> Kernel:
+    """As build, of the source of that version that is installed on this machine. `small`: where the architecture has such a
+    configuration."""
+    return build(Request(source.find(None, linux), arch, kind, outlined=outlined, small=small and arch in config.SMALL), progress)
 
 
 def check(arch: str) -> None:
-    """UserError where this machine lacks the source or a tool for that."""
-    source.find(None)
+    """UserError where this machine lacks a tool for that."""
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[arch]), f"building a kernel for {arch}")
 
 

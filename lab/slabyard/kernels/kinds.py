@@ -94,6 +94,17 @@ class Spec:
     parameters: tuple[str, ...] = field(default=())
 
 
+def in_place_of(text: str, linux: str) -> str | None:
+    """The spec of an allocator as a version of Linux can have it: slabyard's policy of that name where the version no longer has Linux's
+    own. None: there is neither."""
+    from ..results.compare import ALLOCATORS
+
+    name = text.partition(":")[0]
+    if name not in KINDS or linux in KINDS[name].config:
+        return text
+    return f"slabyard:{text}" if name in ALLOCATORS else None
+
+
 def of(linux: str) -> list[Kind]:
     """The kinds that a version of Linux can be built on."""
     return [kind for kind in KINDS.values() if linux in kind.config]

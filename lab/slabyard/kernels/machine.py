@@ -24,7 +24,7 @@ import selectors
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,14 +136,15 @@ def default_hardware(arch: str) -> Hardware:
 
 
 @contextlib.contextmanager
-def boot(what: Plan) -> Iterator[Outcome]:
-    """Boots, waits for the end, and gives what was left; the trace's text lives as long as the context."""
+def boot(what: Plan, ended: Callable[[], None] = lambda: None) -> Iterator[Outcome]:
+    """Boots, waits for the end, and gives what was left; the trace's text lives as long as the context. `ended` is called once the workload
+    has ended, before the guest hands out what it leaves."""
     what.hardware.check(what.kernel.arch)
     with tempfile.TemporaryDirectory(prefix="slabyard-boot-") as name:
         folder = Path(name)
         argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
         outcome = Outcome({}, "", accelerator=accelerator)
-        _wait([*what.prefix, *argv], what, folder, outcome)
+        _wait([*what.prefix, *argv], what, folder, outcome, ended)
         handed_out = _results(folder / "results") or "".join(outcome.console.partition("@@slabyard ")[1:])
         text = handed_out.replace("\r\n", "\n")  # a serial line's ends
         outcome.texts = split(text)
@@ -237,7 +238,7 @@ def kvm(device: str = "/dev/kvm", cpuinfo: str = "/proc/cpuinfo") -> bool:
     return True
 
 
-def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> None:
+def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome, ended: Callable[[], None]) -> None:
     """Reads the console until the kernel has ended. UserError for a panic and for a boot that takes too long."""
     console = bytearray()
     deadline = time.monotonic() + what.timeout
@@ -250,7 +251,7 @@ def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> No
         selector.register(process.stdout, selectors.EVENT_READ)
         try:
             silence = 0
-            while (piece := _read(selector, process, console, outcome)) != b"":
+            while (piece := _read(selector, process, console, outcome, ended)) != b"":
                 silence = 0 if piece else silence + 1
                 if silence >= SILENCE and _DONE in console and not what.prefix:  # a prefix may have to write for longer
                     outcome.stayed = True
@@ -269,7 +270,9 @@ def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> No
             outcome.console = _text(console)
 
 
-def _read(selector: selectors.BaseSelector, process: subprocess.Popen[bytes], console: bytearray, outcome: Outcome) -> bytes | None:
+def _read(
+    selector: selectors.BaseSelector, process: subprocess.Popen[bytes], console: bytearray, outcome: Outcome, ended: Callable[[], None]
+) -> bytes | None:
     """Reads what there is of the console: None after a second of silence, nothing at its end."""
     if not selector.select(timeout=1.0):
         return None
@@ -282,6 +285,7 @@ def _read(selector: selectors.BaseSelector, process: subprocess.Popen[bytes], co
         outcome.began, outcome.used_began = now, processor_time(process.pid)
     if not outcome.ended and console.find(_ENDS, before) >= 0:
         outcome.ended, outcome.used_ended = now, processor_time(process.pid)
+        ended()
     return piece
 
 

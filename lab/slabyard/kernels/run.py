@@ -47,9 +47,12 @@ class Run:
     cost: dict[str, Any] | None = None  # of a boot that counts
 
 
-def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:
-    """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there."""
-    with machine.boot(plan) as outcome:
+def once(
+    plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None, ended: Callable[[], None] = lambda: None
+) -> Run:
+    """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there. `ended`: as
+    machine.boot has it."""
+    with machine.boot(plan, ended) as outcome:
         told = trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
         told += ["the kernel did not switch itself off"] if outcome.stayed else []
         found = Run(_figures(plan, outcome), outcome.texts, told, outcome.accelerator)

@@ -14,7 +14,7 @@ are users of the stack depot, which SLUB's debugging selects, and which <linux/p
 Under SLUB and SLAB that body differs for sizes below SLAB's smallest 32 bytes alone: for any other the two take a cache from the same
 place of the same table (kmalloc_caches). On arm64 (ALIKE) not even those differ, as the smallest objects of both have the 128 bytes of
 that processor's DMA. Of 60 callers on x86-64 that were compiled again for SLAB to check this, 59 came out the same; in one the compiler
-had put functions in another order. (SLOB's body is the same call where a size is not known, but 20 of 60 such callers came out otherwise.)
+had put functions in another order. SLOB's body, and that of a kernel on slabyard, is SLUB's (edits.SAME_KMALLOC).
 
 All of it wants `struct page` to be the same under all of them, for which there is a change of the source (edits.PAGE_DESCRIPTOR).
 """
@@ -40,7 +40,7 @@ CALLS = tuple(f"{name}\0".encode() for name in (
 ALIKE = ("arm64",)
 _CACHES = b"kmalloc_caches\0"
 _COLUMNS = 14  # of kmalloc_caches, for sizes to 1 << 13; a cell has 8 bytes
-_LITTLE = {"slub": {3, 4}, "slab": {5}}  # columns of what has another one in the other kind; 0 is of none, and an address of the table
+_LITTLE = {"slub": {3, 4}, "slob": {3, 4}, "slabyard": {3, 4}, "slab": {5}}  # columns of sizes that SLAB, or the others, have in another
 _RELATIVE, _ABSOLUTE = 2, (1, 10, 11)  # types of relocations for x86-64: R_X86_64_PC32; R_X86_64_64, _32, _32S
 _OWN = re.compile(
     rb"\b(?:slab_(?:prepare|dead)_cpu|KMALLOC_(?:MIN|SHIFT|MAX_CACHE|MAX_ORDER)\w*|kmalloc_(?:index|type)|CONFIG_SL[AUO]B|stack_depot_\w+)\b"
@@ -88,7 +88,9 @@ def depends(arch: str, old: str, new: str) -> Callable[[Path, str], bool]:
     """What tells whether what was made for one kind depends on the allocator, where the new kernel has another kind's."""
     if not {old, new} <= _LITTLE.keys():
         return calls_kmalloc
-    return takes_more if arch in ALIKE else functools.partial(_asks_for_little, _LITTLE[old]) if arch == "x86_64" else calls_kmalloc
+    if arch in ALIKE or _LITTLE[old] == _LITTLE[new]:
+        return takes_more
+    return functools.partial(_asks_for_little, _LITTLE[old]) if arch == "x86_64" else calls_kmalloc
 
 
 def calls_kmalloc(remembered: Path, text: str) -> bool:

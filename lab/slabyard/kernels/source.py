@@ -35,8 +35,18 @@ from . import cache, edits, ports, tools
 from .kinds import Kind
 from .versions import DEFAULT, KNOWN, VERSIONS
 
-PREPARATION = 1  # to be raised when what is done to a copy changes
+PREPARATION = 2  # to be raised when what is done to a copy changes
 _LEFT_OUT = (".git", "*.o", "*.o.d", ".*.cmd", ".config", ".config.old", "include/config", "include/generated", "arch/*/include/generated")
+_PROCESSORS = (
+    "alpha", "arc", "arm", "csky", "hexagon", "ia64", "loongarch", "m68k", "microblaze", "mips", "nios2", "openrisc", "parisc", "powerpc",
+    "riscv", "s390", "sh", "sparc", "xtensa",
+)  # fmt: skip
+# What no kernel of ours is made from, and is more than half of all. Makefiles and options stay: the kernel's own read them.
+_NOT_UNPACKED = (
+    *(f"arch/{processor}/*.[chS]" for processor in _PROCESSORS), "arch/*.dts", "arch/*.dtsi",
+    *(f"drivers/{kind}/*.[ch]" for kind in ("gpu", "iio", "infiniband", "media", "net/*", "scsi", "staging", "usb")),
+    "sound/*.[ch]", "tools/perf/*", "tools/testing/*", *(f"Documentation/*.{ending}" for ending in ("rst", "txt", "yaml")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -178,7 +188,7 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
         try:
             _fill(source, part, lock)
             edits.apply(part, changes(source, kind))
-        except UserError:  # it would be no better next time, and takes more than a gigabyte
+        except UserError:  # it would be no better next time, and takes half a gigabyte
             shutil.rmtree(part, ignore_errors=True)
             raise
         part.rename(copy)
@@ -201,7 +211,7 @@ def _fill(source: Source, part: Path, lock: int) -> None:
     if not source.is_tree and source.path.suffix in (".xz", ".txz"):
         tools.require([tools.XZ], "unpacking the kernel source")
     note(f"{'copying' if source.is_tree else 'unpacking'} {source.path}, once")
-    into = ["tar", "-x", "--strip-components=1", "-C", str(part)]
+    into = ["tar", "-x", "--strip-components=1", "-C", str(part), *(f"--exclude={pattern}" for pattern in _NOT_UNPACKED)]
     if not source.is_tree:
         _run([*into, "-f", str(source.path)], lock, source.path)
         number = tree_version(part)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .edits import FLOATING_POINT, IN_PLACE_OF_SLOB, IN_PLACE_OF_SLUB, PAGE_DESCRIPTOR, Edit
+from .edits import FLOATING_POINT, IN_PLACE_OF_SLOB, IN_PLACE_OF_SLUB, PAGE_DESCRIPTOR, SAME_KMALLOC, Edit
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ _GROUPS = ("CONFIG_CGROUPS=y", "CONFIG_MEMCG=y", "CONFIG_SLAB_BUCKETS=y")
 VERSIONS: dict[str, Version] = {
     version.name: version
     for version in (
-        Version("6.1", ("CONFIG_BASE_FULL=y",), (), (FLOATING_POINT, *PAGE_DESCRIPTOR), (IN_PLACE_OF_SLOB,)),
+        Version("6.1", ("CONFIG_BASE_FULL=y",), (), (FLOATING_POINT, *PAGE_DESCRIPTOR, *SAME_KMALLOC), (IN_PLACE_OF_SLOB,)),
         Version("6.12", ("# CONFIG_BASE_SMALL is not set",), _GROUPS, (), (IN_PLACE_OF_SLUB,)),
     )
 }

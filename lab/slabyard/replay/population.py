@@ -7,22 +7,21 @@ Objects. slabinfo counts a cache's active objects at the snapshot. From these:
 
     older = active - live - cached + freed
 
-`live` are traced allocations that live at the snapshot (none, when the snapshot opens the trace), `freed` are older objects
-that the trace frees before the snapshot (objects of a cache that the trace cannot name are live in the most populous caches of their
-size), and `cached` are free objects that the kernel counts as active: under SLUB those of
-per-CPU slabs, taken to be half empty; under SLAB half of each CPU's array cache and the whole shared array; under SLUB with sheaves
-half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none; nor more than leave the room
-in the slabs that the trace proves to have been free (olderfree.py). Sheaves are no client's objects, so those that every CPU has are taken
-off their class.
+`live` are traced allocations that live at the snapshot (none, when the snapshot opens the trace), `freed` are older objects that the trace
+frees before the snapshot (objects of a cache that the trace cannot name are live in the most populous caches of their size), and `cached`
+are free objects that the kernel counts as active: under SLUB those of per-CPU slabs, taken to be half empty; under SLAB half of each CPU's
+array cache and the whole shared array; under SLUB with sheaves half a sheaf more for each CPU. Never less than the older objects that the
+trace frees, nor less than none; nor more than leave the room in the slabs that the trace proves to have been free (olderfree.py). Sheaves
+are no client's objects, so those that every CPU has are taken off their class.
 
-The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
-shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
-held, and with none where the trace saw the slab given back. The rest is in slabs of its own, evenly between these groups. A slab
-stays on one CPU, the next one takes the next.
+The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that shared a slab in
+the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache held, and with none where
+the trace saw the slab given back. The rest is in slabs of its own, evenly between these groups. A slab stays on one CPU, the next one takes
+the next.
 
-Where the snapshot opens the trace, the free objects of the recorded kernel's slabs are there too: they fill up the groups to whole
-slabs, and the others are spread evenly in as many slabs as were partial (any, where that is not known). They are allocated with the
-others, and freed before the trace begins. So every allocator starts with the holes that this past leaves in it.
+Where the snapshot opens the trace, the free objects of the recorded kernel's slabs are there too: they fill up the groups to whole slabs,
+and the others are spread evenly in as many slabs as were partial (any, where that is not known). They are allocated with the others, and
+freed before the trace begins. So every allocator starts with the holes that this past leaves in it.
 Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
 A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
@@ -30,11 +29,10 @@ A kernel without slabinfo (SLOB) does not tell its objects: all that it held bef
 kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else one whose objects begin at such
 an address and of which slabinfo tells that many went.
 
-Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back
-first: as free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the
-older objects are built, and the free lists are then as recorded but for the difference between the two allocators.
-Everything else that is not free is older environment.
-"""
+Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back first: as
+free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the older objects are built,
+and the free lists are then as recorded but for the difference between the two allocators. Everything else that is not free is older
+environment."""
 
 from __future__ import annotations
 
@@ -57,6 +55,7 @@ DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machin
 PLAIN_CLASS = re.compile(r"kmalloc-\d+k?$")
 SHEAF_HEADER, WORD = 32, 8  # bytes
 LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
+KEPT_EMPTY = 5  # slabs without an object in use that SLUB's list of a node keeps, at least
 LEAST_LARGE = 4  # pages of a kmalloc that is not in a slab; there are classes up to 8 KiB
 GOLDEN = 0.6180339887498949
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
@@ -425,8 +424,7 @@ def _arranged(
     `addresses`, ascending, and `handles` are of those that the trace frees; `free` are those that are known to have been free (dtype
     of Vacant.objects); `given_back` has the addresses of slabs that it saw go.
     """
-    freed, total = len(handles), max(kind.count, len(handles))
-    if not total:
+    if not (total := max(kind.count, freed := len(handles))) and not (kind.proved and kind.room):
         return np.zeros(0, OLDER), 0
     slab_bytes = np.uint64(kind.slab_pages << 12)
     slabs = np.unique(np.concatenate([addresses, free["address"]]) // slab_bytes)
@@ -449,7 +447,9 @@ def _arranged(
         stay += _in_turn(total - freed - int(stay.sum()), kind.slab_objects - counts - stay - holes)
     left, left_vacated = total - freed - int(stay.sum()), vacated - int(holes.sum())
     places, cpu_of = _first_uses(slabs, free, slab_bytes)
-    places[(empty > 0) & (counts + stay == 0)] = -1
+    vacant = np.flatnonzero((empty > 0) & (counts + stay == 0))
+    kept, more = np.split(vacant[np.argsort(-places[vacant], kind="stable")], [KEPT_EMPTY])
+    places[kept], places[more], cpu_of[more] = -1, len(free) + 2, -1  # on the node's list, and on those of all CPUs
     sizes, begins = _interleaved(counts + stay + holes, places, left + left_vacated, kind.slab_objects)
     whole = np.zeros(total + vacated, OLDER)
     whole["handle"], whole["size"], whole["cache"], whole["flags"] = NONE, kind.size, kind.cache, kind.flags

@@ -91,14 +91,15 @@ def boots(work: Work, workload: str) -> dict[str, Any]:
 
 
 def _boots(work: Work, workload: str) -> dict[str, Any]:
-    kernel = build.from_installed("x86_64", kinds.parse("slabyard").kind, work.progress, small=True)
     names = HIS if work.quick else (*HIS, *OTHERS)
+    specs = work.specs(f"slabyard:{name}" for name in names)
+    kernel = work.kernel("x86_64", kinds.KINDS["slabyard"])
     job = workloads.parse(workload)
     if work.quick and workload == KENBUS:
         job = dataclasses.replace(job, command=["sh", "/slabyard/kenbus", str(min(USERS)), "1"])
 
     def count(name: str) -> dict[str, Any]:
-        plan = machine.Plan(kinds.parse(f"slabyard:{name}"), kernel, job, GUEST, timeout=1800)
+        plan = machine.Plan(specs[f"slabyard:{name}"], kernel, job, GUEST, timeout=1800)
         done = run.count(plan, GUEST)
         assert done.cost is not None
         figures = {what: done.figures[what] for what in ("seconds", "user_seconds", "system_seconds", "context_switches")}
@@ -235,7 +236,7 @@ def _of_that_size(line: Line, of: Boots) -> Claim:
 
 
 _STANDS_FOR = (
-    "One Linux 6.1 with each allocator, on one emulated CPU whose clock counts instructions, for SunOS 5.3 and 5.4: nothing but the "
+    "One Linux with each allocator, on one emulated CPU whose clock counts instructions, for SunOS 5.3 and 5.4: nothing but the "
     "allocator differs, where his gains are of all that changed. Misses are counted, and cost no time. There is memory to spare, so "
     "gains by more room for programs (DeskBench and kenbus in 16 MB) cannot show. Few caches of Linux have constructors."
 )

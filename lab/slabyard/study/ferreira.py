@@ -17,7 +17,7 @@ from typing import Any
 from ..base.table import show
 from ..kernels import sysbench
 from . import charts, ferreira_runs
-from .ferreira_runs import ALLOCATORS, THEIR_FILES_MB, THEIR_GIGABYTES, THEIR_WRITES
+from .ferreira_runs import THEIR_FILES_MB, THEIR_GIGABYTES, THEIR_WRITES
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .rules import alone_at, below, every, greatest, least, ordered, ranks
 
@@ -75,6 +75,7 @@ class Runs:
         self.data = data
         self.scale: dict[str, Any] = data["scale"]
         self.cpus: list[int] = self.scale["cpus"]
+        self.names: tuple[str, ...] = tuple(data["timed"])
 
     def samples(self, name: str, cpus: int, figure: str) -> list[float]:
         unit = MIB if figure.endswith(("_used", "_own", "_slab")) else 1
@@ -144,7 +145,7 @@ def _spread(values: Sequence[float]) -> float:
 
 def _by_cpus(runs: Runs, title: str, figure: str, unit: str, paper: Mapping[str, Sequence[float]] | None = None, **more: Any) -> Sheet:
     rows = []
-    for name in ALLOCATORS:
+    for name in runs.names:
         of_paper = (paper or {}).get(name)
         for cpus in runs.cpus if of_paper is None else CORES:
             theirs = None if of_paper is None else _printed(of_paper[cpus - 1])
@@ -158,13 +159,13 @@ def _printed(value: float) -> float | str:
 
 
 def _means(runs: Runs, title: str, figure: str, unit: str, paper: Mapping[str, float | str], **more: Any) -> Sheet:
-    found = runs.over_cpus(figure, tuple(ALLOCATORS))
+    found = runs.over_cpus(figure, runs.names)
     return Sheet(title, unit, [(name, repeated(paper.get(name), values)) for name, values in found.items()], **more)
 
 
 def _drawn(runs: Runs, title: str, figure: str, y: str) -> Picture:
     lines = []
-    for name in ALLOCATORS:
+    for name in runs.names:
         found = [(float(cpus), runs.samples(name, cpus, figure)) for cpus in runs.cpus]
         windows = [(min(values), max(values)) for _, values in found]
         lines.append(charts.Line(name, [(cpus, statistics.fmean(values)) for cpus, values in found], windows))
@@ -174,7 +175,7 @@ def _drawn(runs: Runs, title: str, figure: str, y: str) -> Picture:
 def _counted(runs: Runs, mode: str, cpus: int, of: int, unit: str) -> Sheet:
     """What was counted, for one of `of`."""
     rows = []
-    for name in ALLOCATORS:
+    for name in runs.names:
         found = runs.counted(name, mode, cpus)
         for what, key in (("the kernel", "kernel"), ("its allocator", "instructions"), ("waiting for its locks", "waiting")):
             rows.append((f"{name}: {what}", Figure(None, found[key] / of)))
@@ -250,7 +251,7 @@ def figure_7(data: Data) -> Outcome:
         ),
         _by_cpus(runs, "Run stage of fileio (figure 7 has no figures in print)", figure, "s"),
         Sheet("Run stage on one CPU by a clock of counted instructions", "ms", [
-            (name, Figure(None, runs.counted(name, "fileio", 1)["seconds"] * 1e3)) for name in ALLOCATORS
+            (name, Figure(None, runs.counted(name, "fileio", 1)["seconds"] * 1e3)) for name in runs.names
         ]),
         *(_counted(runs, "fileio", cpus, runs.scale["counted_writes"], "instructions of one write") for cpus in runs.scale["counted_on"]),
     ]  # fmt: skip
@@ -458,7 +459,7 @@ def table_1(data: Data) -> Outcome:
     sheets = [
         _by_cpus(runs, "Run stage of the memory mode", figure, "s", TABLE_1, paper_unit="s of 100 GB", ratios=False),
         Sheet("The same on one CPU by a clock of counted instructions", "ms", [
-            (name, Figure(None, runs.counted(name, "memory", 1)["seconds"] * 1e3)) for name in ALLOCATORS
+            (name, Figure(None, runs.counted(name, "memory", 1)["seconds"] * 1e3)) for name in runs.names
         ]),
         _counted(runs, "memory", 1, runs.scale["counted_mb"], "instructions of one MiB"),
     ]  # fmt: skip
@@ -517,9 +518,10 @@ def table_3(data: Data) -> Outcome:
         unit = "s" if figure.endswith("seconds") else "MiB" if figure.endswith("used") else "events"
         order = ", ".join(sorted(theirs, key=theirs.__getitem__))
         claims.append(Claim(f"{column}: {order}", runs.timed(so) if unit == "s" else so, told(found, unit)))
-        everybody = ranks(runs.over_cpus(figure, tuple(ALLOCATORS)))
+        everybody = ranks(runs.over_cpus(figure, runs.names))
         rows = [(name, Figure(theirs[name], ours[name])) for name in PAPERS_OWN]
-        sheets.append(Sheet(f"{column}, ranks", "rank", [*rows, ("yard, among all five", Figure(None, everybody["yard"]))], ratios=False))
+        rows += [(f"{name}, among all", Figure(None, everybody[name])) for name in runs.names if name not in PAPERS_OWN]
+        sheets.append(Sheet(f"{column}, ranks", "rank", rows, ratios=False))
     note = "Equal ranks: their repetitions overlap. Run time, MemTotal - MemFree and events, as the paper has them."
     return _outcome(runs, sheets, claims, (), note)
 
@@ -568,11 +570,11 @@ def questions(data: Data) -> Outcome:
     sheets = [
         *(_parts(runs, cpus) for cpus in runs.scale["counted_on"]),
         Sheet("Misses of simulated caches of the allocator, first level, for one write, 1 CPU", "misses", [
-            (name, Figure(None, runs.counted(name, "fileio", 1)["l1_misses"] / runs.scale["counted_writes"])) for name in ALLOCATORS
+            (name, Figure(None, runs.counted(name, "fileio", 1)["l1_misses"] / runs.scale["counted_writes"])) for name in runs.names
         ]),
         Sheet("Free objects in slabs after fileio", "MiB", [
             (f"{name}, {_cpus(cpus)}", Figure(None, found["unused_kb"] / MIB))
-            for name in ALLOCATORS for cpus in runs.cpus if (found := runs.data["caches"][name][str(cpus)])["kb"]
+            for name in runs.names for cpus in runs.cpus if (found := runs.data["caches"][name][str(cpus)])["kb"]
         ], notes=["SLOB has no caches to ask."]),
     ]  # fmt: skip
     return _outcome(runs, sheets, claims)
@@ -591,7 +593,7 @@ def _waiting(runs: Runs, name: str, cpus: int) -> float:
 
 def _parts(runs: Runs, cpus: int) -> Sheet:
     rows = []
-    for name in ALLOCATORS:
+    for name in runs.names:
         found = runs.counted(name, "fileio", cpus)
         for part in ("fast", "slow", "pages", "locks", "waiting"):
             rows.append((f"{name}: {part}", Figure(None, found[part] / runs.scale["counted_writes"])))

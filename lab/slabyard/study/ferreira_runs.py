@@ -25,7 +25,7 @@ import functools
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ from ..kernels.workloads import Job, Workload
 from .model import Data
 from .work import REPETITIONS, Work
 
-ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard"}
-KERNELS = tuple(("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard"))
+ALLOCATORS = {"SLAB": "slab", "SLOB": "slob", "SLUB": "slub", "SLQB": "slabyard:slqb", "yard": "slabyard:yard", "SLUB_TINY": "slub_tiny"}
+KERNELS = tuple(("x86_64", kind, False) for kind in ("slub", "slab", "slob", "slabyard", "slub_tiny"))
 SHORT = 16  # objects
 SHORT_QUEUES = f"slabyard:slqb:hiwater={SHORT},flushbatch={SHORT},freebatch={SHORT},remote_free_check={SHORT}"
 MODES = ("memory", "fileio")
@@ -221,17 +221,16 @@ def boots(work: Work) -> Data:
 def _boots(work: Work) -> Data:
     scale = QUICK if work.quick else FULL
     check()
-    specs = {name: kinds.parse(text) for name, text in ALLOCATORS.items()}
-    short = kinds.parse(SHORT_QUEUES)
+    had = work.specs((*ALLOCATORS.values(), SHORT_QUEUES))
+    specs, short = {name: had[text] for name, text in ALLOCATORS.items() if text in had}, had[SHORT_QUEUES]
     of_kind: dict[str, build.Kernel] = {}
     for spec in specs.values():
         if spec.kind.name not in of_kind:
-            of_kind[spec.kind.name] = build.from_installed("x86_64", spec.kind, work.progress, small=True)
+            of_kind[spec.kind.name] = work.kernel("x86_64", spec.kind)
     rounds = [(cpus, turn) for turn in range(scale.repetitions) for cpus in scale.cpus]
-    work.progress.expect(len(specs) * len(rounds) + 1)
 
-    def timed_boot(spec: kinds.Spec, cpus: int) -> dict[str, Any]:
-        done = run.once(plan(spec, of_kind, timed_job(scale), machine.Hardware(USED_MEMORY, cpus), *USED))
+    def timed_boot(spec: kinds.Spec, cpus: int, ended: Callable[[], None]) -> dict[str, Any]:
+        done = run.once(plan(spec, of_kind, timed_job(scale), machine.Hardware(USED_MEMORY, cpus), *USED), ended=ended)
         caches = caches_of(done.texts.get("after/slabinfo", ""))
         return {"modes": timed(done.texts, spec.text), "caches": caches, "trouble": [f"{spec.text}: {line}" for line in done.trouble]}
 
@@ -239,16 +238,15 @@ def _boots(work: Work) -> Data:
         planned = plan(spec, of_kind, counted_job(mode, scale), machine.Hardware(MEMORY, cpus, accelerator="tcg"))
         return count(dataclasses.replace(planned, counts=True, turn=TURN if cpus > 1 else 0))
 
-    def part(name: str, spec: kinds.Spec, cpus: int) -> Any:
-        found = work.once(name, lambda: timed_boot(spec, cpus))
-        work.progress.step(name)
-        return found
-
+    # Interleaved: whatever slows this machine for a while slows all.
+    names = {(name, cpus, turn): f"{name}, {cpus} CPUs, boot {turn + 1}" for cpus, turn in rounds for name in specs}
+    last = f"SLQB with short queues, {scale.cpus[-1]} CPUs"
+    parts = {part: functools.partial(timed_boot, specs[name], cpus) for (name, cpus, _), part in names.items()}
+    boots = work.timed({**parts, last: functools.partial(timed_boot, short, scale.cpus[-1])})
     samples: dict[str, dict[int, list[dict[str, Any]]]] = {name: {cpus: [] for cpus in scale.cpus} for name in specs}
-    for cpus, turn in rounds:  # interleaved: whatever slows this machine for a while slows all
-        for name, spec in specs.items():
-            samples[name][cpus].append(part(f"{name}, {cpus} CPUs, boot {turn + 1}", spec, cpus))
-    queues = part(f"SLQB with short queues, {scale.cpus[-1]} CPUs", short, scale.cpus[-1])
+    for (name, cpus, _), part in names.items():
+        samples[name][cpus].append(boots[part])
+    queues = boots[last]
     counting = {"memory": (1,), "fileio": scale.counted_on}
     keys = [(name, mode, cpus) for name in specs for mode in MODES for cpus in counting[mode]]
     counting_boots = {

@@ -18,7 +18,7 @@ from itertools import combinations, pairwise
 
 from ..base.table import Cell, Table, show
 from . import charts, garcarz_runs
-from .garcarz_runs import FULL, MODES, OURS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
+from .garcarz_runs import FULL, MODES, OTHERS, QUICK, STOCK, Boot, Boots, consumed_mb, fragments
 from .model import Claim, Data, Figure, Item, Outcome, Picture, Sheet, repeated
 from .rules import below, every, greatest, least, ordered
 from .tables import shown
@@ -38,7 +38,7 @@ def _stands_for(*systems: str) -> str:
     }
     where = "; ".join(machines[system] for system in systems)
     return (
-        f"{where}. Four CPUs in software emulation, Linux 6.1 for his kernel. memory moves {FULL.moved_mb} MB for his 150 GB (1 in "
+        f"{where}. Four CPUs in software emulation, a later Linux than his. memory moves {FULL.moved_mb} MB for his 150 GB (1 in "
         f"{FULL.of('memory'):.0f}; quick: {QUICK.moved_mb} MB); fileio makes {FULL.requests:,} requests of 16 KiB, for his 156 MB (quick: "
         f"{QUICK.requests:,}), with his 8 threads and 128 files; the files, {garcarz_runs.FILES_MB} MB, lie on ext4 on a ram disk. "
         "Missing are a disk's own time, the hardware's caches, and the other programs of his systems."
@@ -505,19 +505,19 @@ def _judge_ranks(data: Data) -> Outcome:
         name = f"{system}, {quantity}, {WORKLOADS[mode]}"
         place = {spec: 1 + sum(means[one] < means[spec] for one in STOCK) for spec in means}
         rows += [(f"{name}: {spec}", Figure(plain.index(spec) + 1, place[spec])) for spec in plain]
-        rows += [(f"{name}: {spec}", Figure(None, place[spec])) for spec in means if spec in OURS]
+        rows += [(f"{name}: {spec}", Figure(None, place[spec])) for spec in means if spec in OTHERS]
         equal = {spec for spec in STOCK if sum(means[one] == means[spec] for one in STOCK) > 1}
         stock = {spec: ordering[spec] for spec in STOCK}
         verdicts.append(ordered(stock, plain))
         first |= {spec for spec in STOCK if least(stock, spec)}
         ours = [f"{'=' if spec in equal else ''}{spec}{'*' if spec in near else ''}" for spec in order]
-        others = ", ".join(f"{spec.partition(':')[2]} {place[spec]}" for spec in means if spec in OURS)
+        others = ", ".join(f"{spec.rpartition(':')[2]} {place[spec]}" for spec in means if spec in OTHERS)
         lines.append([name, ", ".join(paper), ", ".join(ours), _so(verdicts[-1]), others])
     notes = [
-        "Ours, * : windows of neighbours overlap (emulated times). = : equal values share a place. For our policies: the place each would "
-        "take. The paper's * marks averages that are close."
+        "Ours, * : windows of neighbours overlap (emulated times). = : equal values share a place. For others: the place each would take. "
+        " The paper's * marks averages that are close."
     ]
-    table = Table("", ["", "paper, best to worst", "ours, by means", "his order", "our policies"], lines, notes)
+    table = Table("", ["", "paper, best to worst", "ours, by means", "his order", "others"], lines, notes)
     sheets = [Sheet("The sorted allocators", "place", rows, ratios=False, table=table)]
     claims = [_rank_claim(text, data, keys, place, spec) for text, keys, place, spec in _RANK_CLAIMS]
     told = len(first) > 1

@@ -31,7 +31,7 @@ Boots = dict[str, list[Boot]]  # by allocator
 Counts = dict[str, dict[str, float]]
 
 STOCK = ("slab", "slub", "slob")
-OURS = ("slabyard:yard", "slabyard:slqb")
+OTHERS = ("slabyard:yard", "slabyard:slqb", "slub_tiny")
 SYSTEMS = {"arm64": "arm64", "x86": "x86_64"}  # his names, and ours of the architecture
 MODES = ("memory", "fileio")
 # arm64 as his: four cores, 2 GB, all of it below 4 GiB. x86: a quarter of his 12 GB; QEMU puts 2 GB below 4 GiB, the rest is zone Normal.
@@ -46,22 +46,22 @@ SMALL_NORMAL_MB = (64, 128, 512)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: MB that memory moves, requests of fileio, repetitions of timed boots, of those on used memory; our policies that
-    are timed too, and all that are counted."""
+    """How much is run: MB that memory moves, requests of fileio, repetitions of timed boots, of those on used memory; others that
+    are timed too, and all that are counted; of both, those that the kernels can have."""
 
     moved_mb: int
     requests: int
     repetitions: int
     used_repetitions: int
     timed: tuple[str, ...]
-    ours: tuple[str, ...]
+    counted: tuple[str, ...]
 
     def of(self, mode: str) -> float:
         """By how much his work is divided."""
         return THEIR_MB / self.moved_mb if mode == "memory" else THEIR_REQUESTS / self.requests
 
 
-FULL = Scale(600, THEIR_REQUESTS, 5, 5, OURS[:1], OURS)
+FULL = Scale(600, THEIR_REQUESTS, 5, 5, ("slabyard:yard", "slub_tiny"), OTHERS)
 QUICK = Scale(75, 1000, 1, 1, (), ())
 
 
@@ -134,11 +134,10 @@ def condition(work: Work, system: str, mode: str) -> Boots:
 def counted(work: Work, system: str, mode: str) -> Counts:
     """Of one CPU, by allocator: seconds of the run stage by a clock that counts instructions; calls, and what they take of the kernel's
     instructions."""
-    chosen = scale(work)
     one = dataclasses.replace(HARDWARE[system], cpus=1)
 
-    def boot(spec: str) -> dict[str, float]:
-        done = run.count(_plan(chosen, system, mode, spec), one)
+    def boot(spec: kinds.Spec) -> dict[str, float]:
+        done = run.count(_plan(work, system, mode, spec), one)
         assert done.cost is not None
         return {
             "seconds": sysbench.stage(done.texts.get("output", "")).seconds,
@@ -148,8 +147,8 @@ def counted(work: Work, system: str, mode: str) -> Counts:
         }
 
     def measure() -> Counts:
-        specs = (*STOCK, *chosen.ours)
-        found = work.side_by_side({f"{system} {mode}, {spec}, counted": partial(boot, spec) for spec in specs})
+        specs = work.specs((*STOCK, *scale(work).counted))
+        found = work.side_by_side({f"{system} {mode}, {name}, counted": partial(boot, spec) for name, spec in specs.items()})
         return dict(zip(specs, found.values(), strict=True))
 
     found: Counts = _shared(work, f"{system} {mode} counted", measure)
@@ -160,9 +159,10 @@ def small_normal(work: Work) -> dict[str, dict[str, float]]:
     """x86, fileio, SLUB: MB that each zone lost where zone Normal has so many MB."""
     found = {}
     for megabytes in SMALL_NORMAL_MB[:1] if work.quick else SMALL_NORMAL_MB:
-        plan = _plan(scale(work), "x86", "fileio", "slub")
+        plan = _plan(work, "x86", "fileio", work.specs(["slub"])["slub"])
         spec = dataclasses.replace(plan.spec, parameters=(*plan.spec.parameters, f"mem={4096 + megabytes}M"))
-        boot = work.once(f"x86 fileio, Normal of {megabytes} MB", partial(_boot, dataclasses.replace(plan, spec=spec)))
+        name = f"x86 fileio, Normal of {megabytes} MB"
+        boot = work.timed({name: partial(_boot, dataclasses.replace(plan, spec=spec))})[name]
         found[str(megabytes)] = {zone: free_mb(boot["before"], zone) - free_mb(boot["after"], zone) for zone in boot["before"]}
     return found
 
@@ -175,22 +175,26 @@ def used_memory(work: Work) -> Boots:
 
 def _timed(work: Work, system: str, mode: str, hardware: machine.Hardware | None = None, used: bool = False) -> Boots:
     chosen = scale(work)
-    found: Boots = {spec: [] for spec in (*STOCK, *chosen.timed)}
-    plans = {spec: _plan(chosen, system, mode, spec, hardware, used) for spec in found}
-    for turn in range(chosen.used_repetitions if used else chosen.repetitions):
-        for spec, boots in found.items():
-            name = f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}"
-            boots.append(work.once(name, partial(_boot, plans[spec])))
-    return found
+    plans = {
+        name: _plan(work, system, mode, spec, hardware, used) for name, spec in work.specs((*STOCK, *chosen.timed)).items()
+    }
+    turns = range(chosen.used_repetitions if used else chosen.repetitions)
+    names = {
+        (spec, turn): f"{system} {mode}{' on used memory' if used else ''}, {spec}, boot {turn + 1}" for turn in turns for spec in plans
+    }
+    boots = work.timed({name: partial(_boot, plans[spec]) for (spec, _), name in names.items()})
+    return {spec: [boots[names[spec, turn]] for turn in turns] for spec in plans}
 
 
-def _boot(plan: machine.Plan) -> Boot:
-    return figures(run.once(plan))
+def _boot(plan: machine.Plan, ended: Callable[[], None]) -> Boot:
+    return figures(run.once(plan, ended=ended))
 
 
-def _plan(chosen: Scale, system: str, mode: str, text: str, hardware: machine.Hardware | None = None, used: bool = False) -> machine.Plan:
-    spec, arch = kinds.parse(text), SYSTEMS[system]
-    kernel = build.from_installed(arch, spec.kind, small=True)
+def _plan(
+    work: Work, system: str, mode: str, spec: kinds.Spec, hardware: machine.Hardware | None = None, used: bool = False
+) -> machine.Plan:
+    chosen, arch = scale(work), SYSTEMS[system]
+    kernel = work.kernel(arch, spec.kind)
     job = workloads.of(_workload(mode, chosen), arch)
     if used:
         program, settings, use = guest.used_memory(SPARE, PIECE, EACH)

@@ -23,8 +23,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from ..base.errors import UserError
-from ..base.terminal import Progress
-from ..kernels import build, kinds, tools, workloads
+from ..kernels import build, tools, workloads
 from ..kernels import run as kernel_run
 from ..kernels.machine import Hardware, Plan
 from ..replay.workload import Options, Workload
@@ -498,10 +497,10 @@ def _check_kernel() -> None:
     tools.boot("x86_64")
 
 
-def in_kernel(text: str, progress: Progress) -> dict[str, list[list[int]]]:
+def in_kernel(text: str, work: Work) -> dict[str, list[list[int]]]:
     """Of a kernel that makes the calls itself (ports/linux/fill.c), by greatest size: calls so far, pages, bytes unused."""
-    spec = kinds.parse(text)
-    kernel = build.from_installed("x86_64", spec.kind, progress, small=True)
+    spec = work.specs([text])[text]
+    kernel = work.kernel("x86_64", spec.kind)
     asked = dataclasses.replace(spec, parameters=(*spec.parameters, "slabyard.fill=1"))
     done = kernel_run.once(Plan(asked, kernel, workloads.parse("boot"), GUEST))
     return points_of(text, done.texts.get("log", ""))
@@ -520,7 +519,7 @@ def points_of(text: str, log: str) -> dict[str, list[list[int]]]:
 def _measure_kernel(work: Work) -> Data:
     def boot(text: str, turn: int) -> dict[str, list[list[int]]]:
         """Of the first one the curve is kept, of the others three moments."""
-        found = in_kernel(text, work.progress)
+        found = in_kernel(text, work)
         return found if turn == 1 else {most: _moments_of(points) for most, points in found.items()}
 
     turns = range(1, (QUICK_BOOTS if work.quick else work.repetitions) + 1)

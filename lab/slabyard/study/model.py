@@ -24,6 +24,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..base.table import Table
+from ..kernels.versions import DEFAULT
 from .work import Work
 
 Data = dict[str, Any]
@@ -168,6 +169,10 @@ class Item:
         """Place and title, as a heading."""
         return f"{self.place[:1].upper()}{self.place[1:]}: {self.title}"
 
+    def booted(self, asked: str) -> str:
+        """The version of Linux that makes a difference to it, of the one that is asked for."""
+        return asked if self.kernels else DEFAULT
+
     @property
     def record(self) -> str:
         """The name of its record's file."""
@@ -183,7 +188,11 @@ class Done:
 
     @functools.cached_property
     def outcome(self) -> Outcome:
-        return self.item.judge(self.record["data"])
+        found = self.item.judge(self.record["data"])
+        if "linux" in self.record:
+            linux = self.record["linux"]
+            found.notes.append(f"The kernels are Linux {linux}. For allocators that it lacks, slabyard's policies of their names serve.")
+        return found
 
 
 @dataclass(frozen=True)

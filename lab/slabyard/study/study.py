@@ -35,10 +35,10 @@ def chosen(paper: str, name: str | None) -> list[Item]:
 
 def run(
     wanted: Sequence[Item], quick: bool, folder: Path | None, progress: Progress, tell: Callable[[Done], None],
-    left_out: Callable[[LeftOut], None] | None = None, traces: Path | None = None,
+    left_out: Callable[[LeftOut], None] | None = None, traces: Path | None = None, linux: str = DEFAULT,
 ) -> list[Done]:  # fmt: skip
     """Runs what has no record in the folder yet (None: all, and nothing is kept). `tell` hears of each item that is done.
-    `traces`: a folder of recordings, for the items that replay some.
+    `traces`: a folder of recordings, for the items that replay some. `linux`: the version of the kernels, for those that boot some.
 
     An item that cannot be run here, as a tool is missing or a boot fails, is left out, and `left_out` hears why: before the first run
     where a tool is missing. Without `left_out`, this is a UserError. Items that are the same on every machine are run beside the builds of
@@ -47,11 +47,16 @@ def run(
     if folder is not None:
         check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    kept = {} if folder is None else {item.ident: found for item in wanted if (found := read_record(folder / item.record, quick))}
+    kept = {}
+    if folder is not None:
+        found = {item.ident: read_record(folder / item.record, quick, item.booted(linux)) for item in wanted}
+        kept = {ident: record for ident, record in found.items() if record}
     ready = []
     for item in wanted:
         with _without(item, left_out):
             if item.ident not in kept:
+                if item.kernels:
+                    source.find(None, linux)
                 item.check()
             ready.append(item)
         if item not in ready:
@@ -61,12 +66,12 @@ def run(
     def make(item: Item) -> None:
         progress.stage(f"{item.paper}: {item.title}")
         with _without(item, left_out):
-            done[item.ident] = Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress, traces))
+            done[item.ident] = Done(item, kept.get(item.ident) or _measured(item, quick, folder, progress, traces, linux))
             tell(done[item.ident])
         progress.step(item.title)
 
     with programs.side_by_side(1) as pool:
-        building = pool.submit(_build_kernels, [item for item in ready if item.ident not in kept], progress)
+        building = pool.submit(_build_kernels, [item for item in ready if item.ident not in kept], progress, linux)
         for item in ready:
             if item.exact:
                 make(item)
@@ -77,18 +82,22 @@ def run(
     return [done[item.ident] for item in ready if item.ident in done]
 
 
-def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
+def _build_kernels(wanted: Sequence[Item], progress: Progress, linux: str) -> None:
     """Builds what the items boot, those of two architectures side by side, as one processor alone links. The others of an architecture
     begin from what its first one has compiled: those of one configuration one after the other, as each begins from the one before,
     those of several side by side. A build that fails is told by the item that needs it, which tries again."""
     order = list(kinds.KINDS)
-    needed = sorted({kernel for item in wanted for kernel in item.kernels}, key=lambda one: (one[2], order.index(one[1])))
+    had = {kind: kinds.in_place_of(kind, linux) for item in wanted for _, kind, _ in item.kernels}
+    of_version = {kind: spec.partition(":")[0] for kind, spec in had.items() if spec is not None}
+    asked = (kernel for item in wanted for kernel in item.kernels)
+    distinct = {(arch, of_version[kind], outlined) for arch, kind, outlined in asked if kind in of_version}
+    needed = sorted(distinct, key=lambda one: (one[2], order.index(one[1])))
 
     def make(kernels: Sequence[Kernel]) -> bool:
         """Whether all were built; none is tried after one that was not."""
         with contextlib.suppress(UserError):
             for arch, kind, outlined in kernels:
-                build.from_installed(arch, kinds.KINDS[kind], progress, outlined, small=True)
+                build.from_installed(arch, kinds.KINDS[kind], progress, outlined, small=True, linux=linux)
             return True
         return False
 
@@ -96,7 +105,7 @@ def _build_kernels(wanted: Sequence[Item], progress: Progress) -> None:
         first, *others = (kernel for kernel in needed if kernel[0] == arch)
         groups: dict[tuple[str, ...], list[Kernel]] = {}
         for kernel in others:
-            groups.setdefault(kinds.KINDS[kernel[1]].config[DEFAULT], []).append(kernel)
+            groups.setdefault(kinds.KINDS[kernel[1]].config[linux], []).append(kernel)
         if make([first]):
             with programs.side_by_side(len(groups)) as pool:
                 list(pool.map(make, groups.values()))
@@ -117,11 +126,15 @@ def _without(item: Item, left_out: Callable[[LeftOut], None] | None) -> Iterator
         left_out(LeftOut(item, error))
 
 
-def _measured(item: Item, quick: bool, folder: Path | None, progress: Progress, traces: Path | None) -> dict[str, Any]:
+def _measured(
+    item: Item, quick: bool, folder: Path | None, progress: Progress, traces: Path | None, linux: str
+) -> dict[str, Any]:
     """Runs an item; its record, kept in the folder."""
-    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(".parts"), traces)
+    booted = item.booted(linux)
+    parts = f".{'quick' if quick else 'full'}-{booted}.parts"
+    work = Work(quick, progress, None if folder is None else (folder / item.record).with_suffix(parts), traces, booted)
     data = item.measure(work)
-    record = _record(item, quick, data, work.seconds)
+    record = _record(item, work, data)
     if folder is not None:
         write_text(folder / item.record, to_json(record))
         work.finish()
@@ -136,21 +149,22 @@ def recorded(wanted: Sequence[Item]) -> list[Done]:
     return done
 
 
-def _record(item: Item, quick: bool, data: dict[str, Any], seconds: float) -> dict[str, Any]:
-    about = {"schema": SCHEMA, "paper": item.paper, "item": item.kept_as or item.name, "quick": quick}
-    made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seconds": round(seconds), "machine": machine()}
+def _record(item: Item, work: Work, data: dict[str, Any]) -> dict[str, Any]:
+    about = {"schema": SCHEMA, "paper": item.paper, "item": item.kept_as or item.name, "quick": work.quick}
+    about |= {"linux": work.linux} if work.linux != DEFAULT else {}
+    made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seconds": round(work.seconds), "machine": machine()}
     # As a reader of the record finds the data: keys are texts.
-    return {**about, **made, "versions": {**versions(), **_more_versions(item)}, "data": json.loads(json.dumps(data))}
+    return {**about, **made, "versions": {**versions(), **_more_versions(item, work.linux)}, "data": json.loads(json.dumps(data))}
 
 
-def _more_versions(item: Item) -> dict[str, str]:
+def _more_versions(item: Item, linux: str) -> dict[str, str]:
     """slabyard's commit where it runs out of its repository, and the versions of the tools that the item needs."""
     found = {"commit": _commit()}
     if VALGRIND in item.needs:
         found["valgrind"] = cost.tool()
     if BUILDS in item.needs:
         arch = "arm64" if ARM64 in item.needs else "x86_64" if QEMU in item.needs else "um"
-        found |= {"compiler": tools.compiler_version(arch), "linux": source.find(None).linux}
+        found |= {"compiler": tools.compiler_version(arch), "linux": source.find(None, linux).linux}
         found |= {"qemu": kernel_cost.qemu_version(arch)} if QEMU in item.needs else {}
     return {name: version for name, version in found.items() if version}
 

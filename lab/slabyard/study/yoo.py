@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from ..base.stacks import Stack
 from ..base.svg import Value
 from ..base.table import counted as counted_noun
-from ..base.terminal import Progress
 from ..kernels import build, cost, flame, icicle, kinds, tools, workloads
 from ..kernels.machine import Hardware, Plan
 from ..results import threads
@@ -45,7 +44,7 @@ WAITING_OF_ALLOCATOR: Paper = {"slob": "98 to 99"}
 CALLS_OF_SYSTEM = 96.41  # SLUB's graph: read and write
 
 LINUX = ("slub", "slab", "slob")
-OURS = ("slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
+OTHERS = ("slub_tiny", "slabyard:slub", "slabyard:slab", "slabyard:slob", "slabyard:yard")
 KERNELS = tuple(("x86_64", kind, True) for kind in LINUX)
 CPUS, TURN = 4, 100  # turn: instructions
 MEMORY = 512 << 20
@@ -64,20 +63,21 @@ def check() -> None:
     tools.require((tools.HACKBENCH,), "the workload hackbench")
 
 
-def plan(text: str, cpus: int, messages: int, progress: Progress) -> Plan:
+def plan(text: str, cpus: int, messages: int, work: Work) -> Plan:
     """A boot of the kernel for an allocator, its functions out of line, that runs hackbench: 40 processes on sockets."""
-    spec = kinds.parse(text)
-    kernel = build.from_installed("x86_64", spec.kind, progress, outlined=True, small=True)
+    spec = work.specs([text])[text]
+    kernel = work.kernel("x86_64", spec.kind, outlined=True)
     return Plan(spec, kernel, workloads.parse(f"hackbench -g 1 -l {messages}"), Hardware(MEMORY, cpus, 1, "tcg"), timeout=900)
 
 
 def counted(text: str, cpus: int, turn: int, work: Work, graph: bool = False) -> Data:
     """Shares of a boot's kernel instructions; `graph`: with the stacks of which a graph is drawn."""
-    planned = plan(text, cpus, QUICK_MESSAGES if work.quick else MESSAGES, work.progress)
+    planned = plan(text, cpus, QUICK_MESSAGES if work.quick else MESSAGES, work)
     profile = flame.count(planned, turn)
     found: Data = {name: round(share, 6) for name, share in flame.shares(profile, planned.spec.kind.slow).items()}
     whole = profile.samples + profile.of_programs
     found |= {"kernel": profile.samples, "programs": profile.of_programs, "calls": round(_system_calls(profile) / whole, 6)}
+    found["kind"] = planned.spec.kind.name
     if graph:
         found["boxes"] = boxes(profile.stacks)
     return found
@@ -121,7 +121,9 @@ def unpacked(kept: Sequence[Sequence[int | str]]) -> dict[Stack, int]:
 
 def _measure_shares(work: Work) -> Data:
     turns = range(1 if work.quick else work.repetitions)
-    boots = [(text, turn) for turn in turns for text in LINUX + (OURS if turn == 0 and not work.quick else ())]
+    specs = {spec.text: text for text, spec in reversed(work.specs(LINUX + OTHERS).items())}  # of two names for one, the first
+    others = () if work.quick else tuple(text for text in OTHERS if text in specs.values())
+    boots = [(text, turn) for turn in turns for text in LINUX + (others if turn == 0 else ())]
     parts = {
         f"{text}, boot {turn + 1}": functools.partial(counted, text, CPUS, TURN, work, text in LINUX and turn == 0) for text, turn in boots
     }
@@ -174,7 +176,7 @@ _SHEETS: tuple[tuple[str, Share, Paper], ...] = (
 )
 
 _STANDS_FOR = (
-    "hackbench (40 processes on sockets) on Linux 6.1 kernels of four CPUs under QEMU, for his machine, whose processors he does not name. "
+    "hackbench (40 processes on sockets) on kernels of four CPUs under QEMU, for his machine, whose processors he does not name. "
     "Instructions stand for time: a cache line that goes from CPU to CPU costs nothing more, so waiting for a lock costs less than on a "
     "real machine. The allocator's functions are compiled out of line by flags, not by taking `inline` out of the source. Idle CPUs are "
     "left out."
@@ -268,7 +270,7 @@ def _graphs(data: Data) -> list[Picture]:
     found = []
     for text in LINUX:
         stacks = unpacked(data[text][0]["boxes"])
-        svg = str(icicle.picture(stacks, kinds.KINDS[text].slow, f"{text} under hackbench", look, GRAPH_WIDTH))
+        svg = str(icicle.picture(stacks, kinds.KINDS[data[text][0].get("kind", text)].slow, f"{text} under hackbench", look, GRAPH_WIDTH))
         words = f"{text}: stacks of the kernel, callees below; allocation blue, freeing orange, slow paths darker"
         found.append(Picture(words, svg, beside=26))
     return found
