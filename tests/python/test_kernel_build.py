@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tarfile
@@ -25,7 +24,7 @@ from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
 from slabyard.kernels import build, cache, config, edits, kinds, ports, seed, source, tools, versions
 
-SLUB, SLAB, SLOB = (kinds.KINDS[name] for name in ("slub", "slab", "slob"))
+SLUB, SLOB = kinds.KINDS["slub"], kinds.KINDS["slob"]
 NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
 ORIGINAL = "obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n"
 
@@ -339,18 +338,6 @@ def test_a_copy_has_no_file_that_no_kernel_is_made_from(tmp_path: Path, packed: 
     assert {path for path in left_out | kept if (copy / path).is_file()} == kept
 
 
-def test_slob_has_kmalloc_as_the_others_have_it(tmp_path: Path) -> None:
-    tree = make_tree(tmp_path / "tree")
-    copy = copy_of(tree)
-    header, slob = ((copy / path).read_text() for path in ("include/linux/slab.h", "mm/slob.c"))
-    assert header == "#define KMALLOC_SHIFT_HIGH\t(PAGE_SHIFT + 1)\n" + "#if 1\n#endif\n" * 4
-    assert "kmalloc_caches[NR_KMALLOC_TYPES]" in slob and "kmalloc_trace(" in slob and "kmalloc_node_trace(" in slob
-    (tree / "include/linux/slab.h").write_text(header.replace("#if 1", "#ifndef CONFIG_SLOB", 3).replace("(PAGE_SHIFT + 1)", "PAGE_SHIFT"))
-    source._ident.cache_clear()
-    with pytest.raises(UserError, match=r"slab\.h of the kernel source is not as in .*: 3 places to change, not 4"):
-        copy_of(tree)
-
-
 def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     contents = {"mm/own.c": b"first"}
@@ -451,87 +438,6 @@ def test_of_two_kinds_with_one_configuration_the_second_starts_from_the_first(tm
     assert not (mine / "mm/slob.o").exists() and (mine / "mm/filemap.o").exists()
     assert (mine / "mm/.filemap.o.cmd").read_text() == f"cmd_a := gcc -I{copy}/include -o mm/filemap.o {copy}/mm/filemap.c"
     assert len(built_objects(tmp_path / "tree")) == 3, "nothing is compiled again that is the same in both"
-
-
-def remember(folder: Path, copy: Path, name: str, content: bytes, text: str = "", more: str = "") -> Path:
-    """An object as Kbuild notes it, compiled from a source that includes <linux/slab.h>."""
-    (folder / f"{name}.o").write_bytes(content)
-    (copy / f"{name}.c").write_text(text)
-    remembered = folder / f".{name}.o.cmd"
-    option = "    $(wildcard include/config/SLUB) \\\n"
-    remembered.write_text(f"source_{name}.o := {copy}/{name}.c\n\ndeps_{name}.o := \\\n{option}  {copy}/include/linux/slab.h \\\n{more}")
-    return remembered
-
-
-def test_a_kernel_on_another_allocator_starts_from_what_does_not_depend_on_it(tmp_path: Path) -> None:
-    found = source.find(make_tree(tmp_path / "tree"))
-    build.build(build.Request(found, "um", SLUB))
-    (folder,) = (path for path in cache.folder("builds").iterdir() if path.is_dir())
-    copy = source.copy_of(found, SLUB)
-    remember(folder, copy, "frees", b"\0kfree\0")
-    remember(folder, copy, "calls", b"\0__kmalloc\0")
-    remember(folder, copy, "inlines", b"\0kmalloc_caches\0")
-    remember(folder, copy, "asks", b"\0kfree\0", "int least = KMALLOC_MIN_SIZE;")
-    remember(folder, copy, "debugs", b"\0kfree\0", "int early = stack_depot_early_init();")
-    killed = remember(folder, copy, "killed", b"\0kf")
-    os.utime(killed, ns=(1, 1))
-    remember(folder, copy, "inside", b"\0kfree\0", more=f"  {copy}/mm/slab.h \\\n")
-    (folder / "include/config").mkdir(parents=True)
-    (folder / "include/config/SLUB").touch()
-    build.build(build.Request(found, "um", SLAB))
-    assert (copy / "configured").read_text() == "tinyconfig\n", "made once, and copied with the rest"
-    other = folder.with_name(folder.name.replace("slub", "slab"))
-    dependent = {path.name.split(".")[1] for path in other.glob(".*.cmd") if "config/SLUB" in path.read_text()}
-    assert dependent == {"calls", "inlines", "asks", "debugs", "inside", "killed"}
-    assert (other / "frees.o").exists() and not (other / "killed.o").exists(), "a compiler had been killed at it"
-    assert (other / "include/config/SLUB").exists(), "what make knows of the options that it has built with"
-    assert "CONFIG_SLAB=y" in (other / ".config").read_text() and not (copy / "built").read_text().split()[3:]
-
-
-def takes_caches(*places: tuple[int, int]) -> bytes:
-    """An object for x86-64 that takes caches of kmalloc: where from, each by the type of a relocation and its addend."""
-    names = b"\0other\0kmalloc_caches\0"
-    symbols = b"".join(struct.pack("<IBBHQQ", name, 16, 0, 0, 0, 0) for name in (0, 1, 7))
-    wanted = [(1, 11, 24), *((2, kind, addend) for kind, addend in places)]
-    relocations = b"".join(struct.pack("<QQq", 0, number << 32 | kind, addend) for number, kind, addend in wanted)
-    parts, where, table = (b"", symbols, names, relocations), 64, b""
-    for kind, link, part in zip((0, 2, 3, 4), (0, 2, 0, 1), parts, strict=True):
-        table += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, where, len(part), link, 0, 0, 0)
-        where += len(part)
-    head = bytearray(64)
-    struct.pack_into("<Q", head, 0x28, where)
-    struct.pack_into("<H", head, 0x3C, len(parts))
-    return bytes(head) + b"".join(parts) + table
-
-
-@pytest.mark.parametrize(("places", "of_slub", "of_slab"), [
-    ([(11, 8 * 3)], True, False),  # 8 bytes
-    ([(2, 8 * (14 + 4) - 4)], True, False),  # 16 bytes that can be reclaimed, relative to the next instruction
-    ([(11, 8 * 5), (2, 8 * 7 - 4)], False, True),  # 32 bytes or fewer, 128
-    ([(11, 8 * 7), (11, 8)], False, False),  # 128, 96
-    ([(11, 0)], True, True),  # the table itself
-    ([(2, 8 * 7 - 5)], True, True),  # relative to something else
-    ([(9, 8 * 7)], True, True),  # a relocation of another type
-    ([], False, False),
-])  # fmt: skip
-def test_slub_and_slab_differ_below_32_bytes(tmp_path: Path, places: list[tuple[int, int]], of_slub: bool, of_slab: bool) -> None:
-    asks = remember(tmp_path, tmp_path, "asks", takes_caches(*places))
-    for old, new, wanted in (("slub", "slab", of_slub), ("slab", "slub", of_slab)):
-        assert seed.depends("x86_64", old, new)(asks, asks.read_text()) == wanted
-        assert seed.depends("x86_64", old.replace("slub", "slob"), new.replace("slub", "slob"))(asks, asks.read_text()) == wanted
-    for arch, old, new, wanted in (
-        ("um", "slub", "slab", True), ("um", "slub", "slob", False), ("um", "slub", "slub_tiny", True), ("arm64", "slub", "slab", False),
-        ("x86_64", "slub", "slob", False), ("x86_64", "slob", "slabyard", False),
-    ):  # fmt: skip
-        assert seed.depends(arch, old, new)(asks, asks.read_text()) == wanted, (arch, old, new)
-
-
-def test_where_kmalloc_is_alike_its_callers_are_too(tmp_path: Path) -> None:
-    calls, asks = (remember(tmp_path, tmp_path, name, b"__kmalloc\0", text) for name, text in (("a", ""), ("b", "kmalloc_index(1)")))
-    assert seed.calls_kmalloc(calls, calls.read_text()) and not seed.takes_more(calls, calls.read_text())
-    assert seed.takes_more(asks, asks.read_text())
-    (tmp_path / "a.o").unlink()
-    assert seed.takes_more(calls, calls.read_text())
 
 
 def test_a_kernel_is_built_from_the_files_of_its_key(tmp_path: Path) -> None:

@@ -28,15 +28,23 @@ end_of_calls() {
 	[ "$TRACE" = calls ] && tail -n 1 /proc/slabyard_log >/run/calls
 }
 
+# By one process, as each that starts takes an emulated processor a while. What a workload prints may have zero bytes or no end of a line.
 hand_out() {
+	set --
 	for file in /run/before/* /run/after/* /run/measured /run/output /run/unprepared /run/samples /run/calls /run/attributes /run/log /run/extfrag; do
 		[ -f "$file" ] || continue
-		echo "@@slabyard ${file#/run/}"
-		tr -d '\0' <"$file" >/run/text
-		cat /run/text
-		[ -z "$(tail -c 1 /run/text)" ] || echo
+		echo "@@slabyard ${file#/run/}" >"$file.mark"
+		text=$file
+		case "$file" in /run/output | /run/unprepared | /run/samples)
+			text=$file.text
+			tr -d '\0' <"$file" >"$text"
+			[ -z "$(tail -c 1 "$text")" ] || echo >>"$text"
+			;;
+		esac
+		set -- "$@" "$file.mark" "$text"
 	done
-	echo "@@slabyard end"
+	echo "@@slabyard end" >/run/end.mark
+	cat "$@" /run/end.mark
 }
 
 cd /tmp
