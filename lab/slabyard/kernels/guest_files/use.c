@@ -6,7 +6,7 @@
  * for its own pages. Where there is a zone for movable memory alone, that is filled first, so that the rest takes the kernel's, and given
  * back whole.
  *
- * If more is free besides the pieces than a quarter of them, that is an error; the pages in CPUs' own lists count as free.
+ * If more is free besides SPARE and the pieces than a quarter of these, that is an error; the pages in CPUs' own lists count as free.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -109,8 +109,9 @@ int main(int argc, char **argv)
 	long long given = give_back("used", size, piece, each) * piece;
 	struct memory left = memory(0);
 
-	if (left.free + left.listed > given + given / 4) {
-		fprintf(stderr, "use: %lld KiB are free in pieces, and %lld besides\n", given >> 10, (left.free + left.listed - given) >> 10);
+	if (left.free + left.listed > spare + given + given / 4) {
+		fprintf(stderr, "use: %lld KiB are free in pieces, and %lld besides, for %lld\n", given >> 10,
+		        (left.free + left.listed - given) >> 10, spare >> 10);
 		return 1;
 	}
 	return 0;
