@@ -383,7 +383,7 @@ bool sy__is_mapped(const void *object)
 
 /* Whether an object begins there that was mapped. The page in front of any other address may be missing, so the system is asked to read it,
  * by a call that it refuses. */
-static bool is_mapping(const void *object)
+__attribute__((no_sanitize("address"))) static bool is_mapping(const void *object)
 {
 	return (uintptr_t)object % (size_t)getpagesize() == 0 &&
 	       !(syscall(SYS_rt_sigprocmask, -1, mapping_of(object), NULL, sizeof(uint64_t)) && errno == EFAULT) &&

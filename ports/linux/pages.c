@@ -22,6 +22,7 @@
 #include <linux/gfp.h>
 #include <linux/memblock.h>
 #include <linux/mmzone.h>
+#include <linux/pfn.h>
 #include <linux/vmstat.h>
 
 struct sy_pages {
@@ -36,9 +37,12 @@ static DEFINE_PER_CPU(long, held[SY_USES]); /* pages by enum sy_page_use, taken 
 #define EFFORT (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL | \
                 __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_ATOMIC | __GFP_NOLOCKDEP)
 
+/* The direct map's address of frame 0, from where the map begins: arm64's memory begins at 1 GiB, and __va of less wraps around. */
 void sy__linux_pages_init(void)
 {
-	sy__linux_pages.base = (struct sy_pages_base){ .memory = __va(0), .page_count = max_pfn };
+	char *memory = (char *)__va(PFN_PHYS(min_low_pfn)) - PFN_PHYS(min_low_pfn);
+
+	sy__linux_pages.base = (struct sy_pages_base){ .memory = memory, .page_count = max_pfn };
 }
 
 unsigned sy__pages_nodes(const struct sy_pages *pages)

@@ -47,14 +47,13 @@ static void run(struct capture *capture, unsigned bits, FILE *out)
 	struct resolution resolution;
 	struct counts counts = { 0 };
 	uint64_t frames[] = { 0, 1, 2, 16, 17, 18, 19, 255, 256, 0x1000, 0x100000 };
-	struct slab_shape shapes[] = {
-		{ (uint16_t)intern(&capture->texts.names, "dentry", 6), 0, 192, 192, 21 },
-		{ (uint16_t)intern(&capture->texts.names, "kmalloc-64", 10), 1, 64, 64, 128 },
-	};
+	struct slab_shape shapes[] = { { 0, 0, 192, 192, 21 }, { 0, 1, 64, 64, 128 } };
 	struct slab_frames slabs = { frames, bits & 64 ? sizeof frames / sizeof *frames : 0, shapes,
 		                     bits & 64 && bits & 2 ? sizeof shapes / sizeof *shapes : 0 };
 
 	capture_join(capture, bits & 2 ? "first" : NULL, bits & 4 ? "last" : NULL);
+	shapes[0].name = (uint16_t)intern(&capture->texts.names, "dentry", 6);
+	shapes[1].name = (uint16_t)intern(&capture->texts.names, "kmalloc-64", 10);
 	base_find(capture, &slabs, &base, PAGE_SHIFT + (bits >> 3) % 5);
 	if (bits & 128) {
 		base.known = true;
