@@ -10,7 +10,7 @@ from .model import Done, Outcome
 from .papers import TITLES, stands_for
 from .tables import counts, made, sheet_table
 
-WIDTH = 116
+WIDTH, TABLE_WIDTH = 116, 120
 MOST_IN_ONE = 400  # letters of a reason
 
 
@@ -46,7 +46,17 @@ def _item(one: Done) -> Iterable[str]:
 def _table(table: Table) -> str:
     rows = [[show(cell) for cell in row] for row in table.rows]
     notes = "".join(f"\n\n{wrapped(note)}" for note in table.notes)
-    return f"{wrapped(f'{table.title}:')}\n\n{document(table.columns, rows)}{notes}"
+    return f"{wrapped(f'{table.title}:')}\n\n{_narrow(table.columns, rows)}{notes}"
+
+
+def _narrow(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table, or where its lines are too long, one with the first half of the columns and one with the second, each
+    behind the first column."""
+    whole, half = document(columns, rows), len(columns) // 2 + 1
+    if half == len(columns) or max(map(len, whole.splitlines())) <= TABLE_WIDTH:
+        return whole
+    parts = (slice(1, half), slice(half, None))
+    return "\n\n".join(_narrow([columns[0], *columns[part]], [[row[0], *row[part]] for row in rows]) for part in parts)
 
 
 def _claims(outcome: Outcome) -> str:
