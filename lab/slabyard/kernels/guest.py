@@ -26,7 +26,9 @@ from . import cache, foreign, tools
 from .workloads import APPLETS, Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
-USED_SETTINGS = {"watermark_boost_factor": 0, "compaction_proactiveness": 0, "min_free_kbytes": 512}
+USED_SETTINGS = {
+    "watermark_boost_factor": 0, "compaction_proactiveness": 0, "min_free_kbytes": 512, "percpu_pagelist_high_fraction": 1 << 20
+}  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 
 
@@ -155,7 +157,8 @@ def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str, str]:
     """A program for a job, and two commands: settings, for before anything else takes memory, and what uses memory up to `spare` bytes and
     gives back every `each`th piece of `piece` bytes (guest_files/use.c).
 
-    The settings: CPUs' lists of free pages stay short, and so does what the kernel keeps free; kcompactd does not undo the pieces in the
+    The settings: CPUs' lists of free pages stay short (since Linux 6.7 they grow by themselves, unless a share of the zone is named), and
+    so does what the kernel keeps free; kcompactd does not undo the pieces in the
     background (Linux 5.9); and no fallback raises the watermarks for a while (Linux 5.0), here above `spare`, at which the kernel would
     kill processes, as nothing can be reclaimed.
     """
