@@ -14,7 +14,7 @@ from slabyard.kernels import machine
 from slabyard.kernels.build import Kernel
 from slabyard.kernels.run import Run
 from slabyard.study import ferreira, ferreira_runs, rules, work
-from slabyard.study.model import HOLDS, IN_PART, NOT, Claim
+from slabyard.study.model import HOLDS, IN_PART, NOT, UNTOLD, Claim
 from slabyard.study.work import Work
 
 NAMES = ("SLAB", "SLOB", "SLUB", "SLQB", "yard")
@@ -275,6 +275,17 @@ def test_boots_that_were_ended_go_on_and_each_round_has_every_allocator(
     assert timed == [(spec, cpus) for _ in range(scale.repetitions) for cpus in scale.cpus for spec in specs]
     assert [plan.counts for plan in booted] == sorted(plan.counts for plan in booted)
     assert len(data["timed"]["SLOB"]["8"]["fileio_events"]) == scale.repetitions
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_time_that_the_clock_does_not_tell_from_nothing(name: str) -> None:
+    """As a quick boot's stage of one tick."""
+    data = made()
+    for mode in ("memory", "fileio"):
+        for one in ("SLOB", "SLQB"):
+            data["timed"][one]["4"][f"{mode}_seconds"] = [0.0, 0.0, 0.0]
+            data["counted"][one][mode]["4"]["seconds"] = 0.0
+    assert JUDGES[name](data).verdict in (HOLDS, NOT, UNTOLD, IN_PART)
 
 
 def test_what_is_free_in_caches() -> None:

@@ -287,7 +287,7 @@ def test_a_kernel_is_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
     monkeypatch.setattr(guest, "archive", lambda job, settings, samples: b"")
     found = source.find(make_tree(tmp_path / "tree"))
-    monkeypatch.setattr(source, "find", lambda given: found)
+    monkeypatch.setattr(source, "find", lambda *_: found)
     row = work.perform(plan.Run("kernel", "boot", "slub", 1, arch="um"))
     assert row["failed"] is None and row["record"]["timed"]["seconds"] == 0.25
     flat = store._flat(json.loads(json.dumps(row)))

@@ -158,9 +158,8 @@ def used_memory(spare: int, piece: int, each: int) -> tuple[Path, str, str]:
     gives back every `each`th piece of `piece` bytes (guest_files/use.c).
 
     The settings: CPUs' lists of free pages stay short (since Linux 6.7 they grow by themselves, unless a share of the zone is named), and
-    so does what the kernel keeps free; kcompactd does not undo the pieces in the
-    background (Linux 5.9); and no fallback raises the watermarks for a while (Linux 5.0), here above `spare`, at which the kernel would
-    kill processes, as nothing can be reclaimed.
+    so does what the kernel keeps free; kcompactd does not undo the pieces in the background (Linux 5.9); and no fallback raises the
+    watermarks for a while (Linux 5.0), here above `spare`, at which the kernel would kill processes, as nothing can be reclaimed.
     """
     program = compiled("use")
     settings = " && ".join(f"echo {value} >/proc/sys/vm/{name}" for name, value in USED_SETTINGS.items())

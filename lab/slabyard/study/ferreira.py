@@ -260,8 +260,13 @@ def figure_7(data: Data) -> Outcome:
 
 def _behind(runs: Runs, figure: str, name: str, cpus: Sequence[int]) -> dict[str, float]:
     """Its time over that of each other one, on so many CPUs: the mean."""
-    others = [other for other in PAPERS_OWN if other != name]
-    return {other: statistics.fmean(runs.mean(name, one, figure) / runs.mean(other, one, figure) for one in cpus) for other in others}
+    times = {other: [runs.mean(other, one, figure) for one in cpus] for other in PAPERS_OWN}
+    return {other: statistics.fmean(map(_over, times[name], times[other])) for other in PAPERS_OWN if other != name}
+
+
+def _over(one: float, other: float) -> float:
+    """A time over another one. What a guest's clock does not tell from nothing is as long as any."""
+    return one / other if one and other else 1.0
 
 
 def _from_to(few: Mapping[str, float], many: Mapping[str, float]) -> str:
